@@ -1,0 +1,17 @@
+# tests/unit/<module>/*_test.cpp → one executable per module, each test a ctest entry.
+find_package(GTest REQUIRED)
+include(GoogleTest)
+
+file(GLOB test_folders RELATIVE ${CMAKE_SOURCE_DIR}/tests/unit CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/unit/* ${CMAKE_SOURCE_DIR}/tests/unit/engine/*)
+foreach(folder ${test_folders})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/unit/${folder}/*_test.cpp)
+  string(REPLACE "/" "_" suffix ${folder})
+  if(sources AND TARGET startrail_${suffix})
+    add_executable(unit_${suffix} ${sources})
+    target_link_libraries(unit_${suffix} PRIVATE startrail_${suffix} GTest::gtest GTest::gtest_main GTest::gmock)
+    target_include_directories(unit_${suffix} PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit)
+    target_compile_definitions(unit_${suffix} PRIVATE STARTRAIL_SOURCE_DIR="${CMAKE_SOURCE_DIR}" STARTRAIL_BUILD_DIR="${CMAKE_BINARY_DIR}")
+    gtest_discover_tests(unit_${suffix} TEST_PREFIX "${suffix}." PROPERTIES LABELS unit TIMEOUT 120)
+  endif()
+endforeach()
+include(cmake/test_programs.cmake OPTIONAL)

@@ -1,0 +1,162 @@
+#include "base/document.hpp"
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#define TOML_EXCEPTIONS 1
+#include <sstream>
+#include <toml++/toml.h>
+
+#include "base/files.hpp"
+
+namespace startrail::base {
+namespace {
+
+// JSON pointer tokens escape '~' and '/' (RFC 6901).
+std::string token(std::string_view key) {
+  std::string result;
+  for (const char c : key) {
+    if (c == '~') {
+      result += "~0";
+    } else if (c == '/') {
+      result += "~1";
+    } else {
+      result += c;
+    }
+  }
+  return result;
+}
+
+class TomlReader {
+ public:
+  Document document;
+
+  Json convert(const toml::node& node, const std::string& pointer) {
+    document.lines[pointer] = static_cast<int>(node.source().begin.line);
+    if (const auto* table = node.as_table()) return convert_table(*table, pointer);
+    if (const auto* array = node.as_array()) return convert_array(*array, pointer);
+    if (const auto* text = node.as_string()) return text->get();
+    if (const auto* number = node.as_integer()) return number->get();
+    if (const auto* number = node.as_floating_point()) return number->get();
+    if (const auto* flag = node.as_boolean()) return flag->get();
+    std::ostringstream text;
+    if (const auto* date = node.as_date()) text << date->get();
+    if (const auto* time = node.as_time()) text << time->get();
+    if (const auto* moment = node.as_date_time()) text << moment->get();
+    return text.str();
+  }
+
+ private:
+  Json convert_table(const toml::table& table, const std::string& pointer) {
+    Json object = Json::object();
+    for (const auto& [key, value] : table) {
+      const std::string name(key.str());
+      object[name] = convert(value, pointer + "/" + token(name));
+    }
+    return object;
+  }
+
+  Json convert_array(const toml::array& array, const std::string& pointer) {
+    Json list = Json::array();
+    for (std::size_t i = 0; i < array.size(); ++i) list.push_back(convert(array[i], fmt::format("{}/{}", pointer, i)));
+    return list;
+  }
+};
+
+class YamlReader {
+ public:
+  Document document;
+
+  // Depth is bounded because an alias may refer to its own ancestor's expansion many times over.
+  Result<Json> convert(const YAML::Node& node, const std::string& pointer, int depth) {
+    if (depth > 64 || ++m_nodes > 200000)
+      return fail(ErrorCode::corrupt, "it is nested too deeply or expands to too many values");
+    document.lines[pointer] = node.Mark().line + 1;
+    if (node.IsMap()) return convert_map(node, pointer, depth);
+    if (node.IsSequence()) {
+      Json list = Json::array();
+      for (std::size_t i = 0; i < node.size(); ++i)
+        list.push_back(TRY(convert(node[i], fmt::format("{}/{}", pointer, i), depth + 1)));
+      return list;
+    }
+    if (node.IsScalar()) return Json(node.Scalar());
+    return Json(nullptr);
+  }
+
+ private:
+  Result<Json> convert_map(const YAML::Node& node, const std::string& pointer, int depth) {
+    Json object = Json::object();
+    for (const auto& entry : node) {
+      if (!entry.first.IsScalar()) continue;
+      const std::string& name = entry.first.Scalar();
+      object[name] = TRY(convert(entry.second, pointer + "/" + token(name), depth + 1));
+    }
+    return object;
+  }
+
+  int m_nodes = 0;
+};
+
+}  // namespace
+
+int Document::line_of(const std::string& pointer) const {
+  const auto found = lines.find(pointer);
+  return found == lines.end() ? 0 : found->second;
+}
+
+Result<Document> parse_toml(std::string_view text, std::string_view name) {
+  try {
+    const toml::table table = toml::parse(text, name);
+    TomlReader reader;
+    reader.document.root = reader.convert(table, "");
+    return std::move(reader.document);
+  } catch (const toml::parse_error& failure) {
+    return fail(ErrorCode::corrupt,
+                fmt::format("{}:{}: not valid TOML: {}", name, failure.source().begin.line, failure.description()));
+  }
+}
+
+Result<Document> parse_yaml(std::string_view text, std::string_view name) {
+  try {
+    const YAML::Node node = YAML::Load(std::string(text));
+    YamlReader reader;
+    auto root = reader.convert(node, "", 0);
+    if (!root) return fail(ErrorCode::corrupt, fmt::format("{}: not usable YAML: {}", name, root.error().message));
+    reader.document.root = std::move(*root);
+    return std::move(reader.document);
+  } catch (const YAML::Exception& failure) {
+    return fail(ErrorCode::corrupt, fmt::format("{}:{}: not valid YAML: {}", name, failure.mark.line + 1, failure.msg));
+  }
+}
+
+Result<Document> read_toml_file(const fs::path& file) {
+  const std::string text = TRY(read_file(file, Bytes{64U << 20U}));
+  return parse_toml(text, file.string());
+}
+
+Result<Document> read_yaml_file(const fs::path& file) {
+  const std::string text = TRY(read_file(file, Bytes{16U << 20U}));
+  return parse_yaml(text, file.string());
+}
+
+std::string toml_quote(std::string_view text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    switch (c) {
+      case '"': quoted += "\\\""; break;
+      case '\\': quoted += "\\\\"; break;
+      case '\n': quoted += "\\n"; break;
+      case '\r': quoted += "\\r"; break;
+      case '\t': quoted += "\\t"; break;
+      default:
+        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+          quoted += fmt::format("\\u{:04x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+        } else {
+          quoted += c;
+        }
+    }
+  }
+  return quoted + "\"";
+}
+
+}  // namespace startrail::base

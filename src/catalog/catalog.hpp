@@ -1,0 +1,76 @@
+// Combinations that work, and the choice of one for a project on a machine.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/json_fwd.hpp"
+#include "machine/machine.hpp"
+#include "project/requirements.hpp"
+
+namespace startrail::catalog {
+
+// One row: a framework series with what it works with. Every fact has a source in catalog/*.toml.
+struct Combination {
+  std::string framework;                 // distribution name: "torch", "tensorflow", "jax"
+  std::string series;                    // "2.6"
+  std::string cuda, cudnn, nccl;         // "12.4", "9.1.0.70", "2.21.5"; "" when bundled or none
+  std::vector<std::string> pythons;      // minors with wheels, "3.9" … "3.13"
+  std::string driver_floor;              // "525.60.13", Linux x86_64
+  std::vector<std::string> architectures; // compute capabilities with kernels, "5.0" …; PTX of the last runs on newer ones when `ptx`
+  bool ptx = false;
+  std::string glibc_floor;               // "2.28"
+  std::string gpu_extra;                 // "and-cuda": the extra that brings the GPU libraries
+  std::string index;                     // "" for the default index, else the URL that has these wheels
+  std::string cpu_index;                 // where the CPU build is, "" when the default wheel is the CPU build
+  std::string status;                    // "declared" or "verified"
+  std::string source;
+};
+
+[[nodiscard]] const std::vector<Combination>& combinations();  // newest first within a framework
+
+struct PythonChoice {
+  std::string minor;    // "3.11"
+  std::string suite;    // "bookworm"
+  std::string remark;   // "the project asks for 3.8, which Debian has not: nearest with wheels"
+};
+
+struct Bound {
+  std::string requirement;  // a PEP 508 line for uv as a constraint: "torch<2.11"
+  std::string reason;       // "driver 535.183 runs CUDA up to 12; torch 2.11 and newer need driver 580"
+};
+
+// What resolving may use. No framework named in the project is fine: the bounds then hold for transitive ones.
+struct Choice {
+  std::optional<Combination> combination;  // the newest that fits the pins; nullopt when no framework is declared
+  project::Build build = project::Build::gpu;
+  std::vector<PythonChoice> pythons;       // to be tried in this order
+  std::vector<Bound> bounds;
+  std::vector<std::string> extra_requirements;  // "tensorflow[and-cuda]" beside "tensorflow"
+  std::vector<std::string> index_urls;     // further explicit indexes (CPU builds)
+  std::vector<std::string> steps;          // the reasoning, one line each, for --explain
+};
+
+struct ChooseOptions {
+  std::optional<project::Build> build;     // --cpu; else trail.toml, else gpu
+  std::optional<std::string> python;       // --python 3.11
+};
+
+// Offline and under 10 ms. A refusal has code `refused`, names both sides with where each was read
+// (context) and the ways out (hints): driver too old, no kernels for the GPU, no Python for the pin.
+[[nodiscard]] Result<Choice> choose(const project::Requirements& needs, const machine::Machine& machine,
+                                    const ChooseOptions& options);
+
+// The row for a locked framework version ("torch", "2.6.0"); nullptr when the catalog has none.
+[[nodiscard]] const Combination* find(std::string_view framework, std::string_view version);
+
+// Does this row run on this machine's driver and GPUs? The refusal is the same as `choose` gives.
+// `read_from` says where the version was read ("pylock.trail.toml").
+[[nodiscard]] Result<void> check(const Combination& row, std::string_view version, const machine::Machine& machine,
+                                 std::string_view read_from);
+
+[[nodiscard]] Json to_json(const Combination& row);
+
+}  // namespace startrail::catalog

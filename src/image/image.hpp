@@ -1,0 +1,105 @@
+// Images: an immutable root filesystem made from a lock. This header is what other modules use;
+// store.hpp, wheel.hpp, base_system.hpp and pipeline.hpp hold the parts.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/json_fwd.hpp"
+#include "base/process.hpp"
+#include "base/reporter.hpp"
+#include "base/units.hpp"
+#include "lock/lock.hpp"
+#include "machine/machine.hpp"
+
+namespace startrail::image {
+
+enum class Arrival { complete, still_arriving };  // a later version starts runs on lazy images
+
+struct Image {
+  std::string id;                                // "sha256:<64 hex>" of its manifest
+  std::vector<std::filesystem::path> layers;     // topmost first: environment, (bytecode), base
+  Arrival arrival = Arrival::complete;
+  std::string python;                            // "3.11"
+  base::Environment environment;                 // PATH, VIRTUAL_ENV, SSL_CERT_FILE, LANG …: what the image itself sets
+};
+
+// What making the image would cost, known from the lock and the store alone.
+struct Plan {
+  Bytes download;       // not yet in the store
+  Bytes disk_needed;    // estimate of what will be added to the store
+  Bytes disk_free;
+  int wheels_missing = 0, wheels_total = 0, builds = 0;
+  bool base_missing = false;
+};
+[[nodiscard]] Result<Plan> plan(const lock::Lock& lock, const std::filesystem::path& store);
+
+struct EnsureOptions {
+  std::filesystem::path store;           // …/store
+  std::filesystem::path lock_directory;  // what the lock's relative paths are relative to
+};
+// Makes the image, or finds it; several callers at once share the work. The plan is checked first:
+// no_space before the first byte. A crash at any instant leaves a usable store.
+// Errors: no_space, network, hash_mismatch, corrupt, unsafe_path, conflict, refused (an sdist that doesn't build).
+[[nodiscard]] Result<Image> ensure(const lock::Lock& lock, const machine::Machine& machine,
+                                   const EnsureOptions& options, Reporter& reporter);
+
+// By id or unique prefix (with or without "sha256:"). Errors: not_found, invalid_input (ambiguous).
+[[nodiscard]] Result<Image> open(const std::filesystem::path& store, const std::string& id_or_prefix);
+[[nodiscard]] Result<Json> inspect(const std::filesystem::path& store, const std::string& id_or_prefix);
+
+struct Summary {
+  std::string id, framework, framework_version, python, suite;
+  Bytes size;           // of its tree, shared or not
+  int packages = 0;
+  base::Time created, last_used;
+};
+[[nodiscard]] Result<std::vector<Summary>> list(const std::filesystem::path& store);  // newest first
+
+// Compiles bytecode of the image's wheels in idle time, into layers beside it. Detached callers run this;
+// a second call returns at once. See DESIGN "Bytecode is compiled once per wheel".
+[[nodiscard]] Result<void> compile_bytecode(const Image& image, const std::filesystem::path& store,
+                                            const machine::Machine& machine, Reporter& reporter);
+
+struct PruneOptions {
+  std::vector<std::string> keep_images;  // ids used by live runs
+  std::optional<std::chrono::seconds> unused_for;
+  bool everything_unused = false;        // also wheels and bases that no image has
+};
+struct PruneResult {
+  int images = 0, wheels = 0, bases = 0;
+  Bytes freed;
+};
+[[nodiscard]] Result<PruneResult> prune(const std::filesystem::path& store, const PruneOptions& options, Reporter& reporter);
+
+struct StoreFault {
+  std::string what;   // "wheel torch-2.6.0…: torch/lib/libc10.so differs from RECORD"
+  std::filesystem::path path;
+};
+// Every file of every wheel against RECORD, every image link against its wheel, every manifest against its name.
+[[nodiscard]] Result<std::vector<StoreFault>> verify_store(const std::filesystem::path& store, Reporter& reporter);
+
+// ---- bases (base_system.cpp) ----
+struct BaseRecipe {
+  std::string suite;                        // "bookworm"
+  std::vector<std::string> packages;        // sorted, ours plus system-packages
+  std::string digest;                       // of suite, architecture, packages, recipe version: known offline
+};
+[[nodiscard]] BaseRecipe base_recipe(const std::string& suite, const std::vector<std::string>& system_packages);
+
+struct BaseSystem {
+  std::string recipe;                       // BaseRecipe::digest
+  std::string digest;                       // SHA-256 of its content (normalised tar)
+  std::filesystem::path root;               // read-only tree
+  Bytes size;
+};
+// Makes it with mmdebstrap, or finds it. Errors: not_found (no mmdebstrap), network, no_space, refused (unknown package).
+[[nodiscard]] Result<BaseSystem> ensure_base(const std::filesystem::path& store, const BaseRecipe& recipe, Reporter& reporter);
+[[nodiscard]] std::optional<BaseSystem> find_base(const std::filesystem::path& store, const std::string& recipe_digest);
+
+}  // namespace startrail::image

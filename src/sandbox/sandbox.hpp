@@ -1,0 +1,150 @@
+// One isolated process tree: an OCI bundle run by runc or crun, as root or as an ordinary user.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "base/json_fwd.hpp"
+#include "base/process.hpp"
+#include "base/units.hpp"
+#include "machine/gpu/cdi.hpp"
+#include "machine/machine.hpp"
+
+namespace startrail::sandbox {
+
+enum class Mode {
+  root,      // caller is root: inside is an unprivileged uid, workspace and personal are idmapped
+  rootless,  // ordinary caller: user namespace, inside is the caller's own uid
+  none,      // --isolation none: no container at all, the user's own word
+};
+
+// How this host can isolate, found once per call. Errors: unsupported, with the ways out
+// (install runc, allow user namespaces, AppArmor profile, `--isolation none`).
+struct Support {
+  Mode mode = Mode::none;
+  std::filesystem::path runtime;      // absolute path of runc or crun
+  std::string runtime_name, runtime_version;
+  bool cgroup_limits = false;         // limits are the kernel's, by cgroup; else rlimits and the supervisor's watch
+  std::string limits_by;              // one sentence for the record
+};
+[[nodiscard]] Result<Support> probe(const machine::Machine& machine);
+
+enum class Access { read_only, read_write };
+enum class Ownership {
+  as_it_is,
+  caller,  // files belong to the caller outside and to the container's user inside (idmapped for root)
+};
+
+struct Mount {
+  std::filesystem::path source;
+  std::string target;
+  Access access = Access::read_write;
+  Ownership ownership = Ownership::as_it_is;
+};
+
+struct Limits {
+  std::optional<Bytes> memory;
+  std::optional<double> cpus;
+  std::optional<int> pids;
+  Bytes shm_size{0};  // 0: half of the memory limit or of the machine's memory
+};
+
+enum class Network { host, none };
+
+enum class Role {
+  run,    // the user's command: unprivileged uid, read-only image
+  build,  // our own build steps (uv, sdist builds, bytecode): same isolation, `mounts` decide what is writable
+};
+
+struct ContainerSpec {
+  std::string id;                                   // unique; names the cgroup and the runtime's state
+  std::vector<std::filesystem::path> layers;        // lower directories, topmost first; never written
+  std::filesystem::path scratch;                    // a directory of ours: overlay upper/work, bundle, runtime state; removed by the owner
+  std::vector<std::string> argv;
+  base::Environment environment;                    // complete; nothing is inherited
+  std::string directory = "/";
+  std::string hostname = "startrail";
+  std::vector<Mount> mounts;
+  Limits limits;
+  Network network = Network::host;
+  machine::CdiEdits gpus;                           // empty: none
+  Role role = Role::run;
+  std::filesystem::path owner_reference;            // root callers: whose files `Ownership::caller` mounts hold (the workspace)
+};
+[[nodiscard]] Json to_json(const ContainerSpec& spec);
+[[nodiscard]] Result<ContainerSpec> container_spec_from_json(const Json& json);
+
+// Who runs inside, and how its files map; for the record.
+struct Identity {
+  unsigned uid = 0, gid = 0;        // inside
+  unsigned host_uid = 0, host_gid = 0;
+  std::string user_name;            // what getpwuid says inside
+  std::string how;                  // "uid 100000, workspace idmapped to uid 0"
+};
+
+// Descriptors the container's process gets. -1: /dev/null.
+struct Stdio {
+  int input = -1, output = -1, errors = -1;
+};
+
+struct Ended {
+  int exit_code = 0;
+  int signal = 0;
+  bool out_of_memory = false;    // the cgroup's OOM killer acted
+  bool pids_limit_hit = false;
+  std::optional<Bytes> peak_memory;
+};
+
+// A started container. All of its mounts live in this process's mount namespace and vanish with it;
+// its init exits, taking every process of its PID namespace along, when this process dies
+// (a pipe that init watches: see src/init/README.md).
+class Container {
+ public:
+  // Enters new namespaces first, so the calling process must be single-threaded, and is a
+  // dedicated one (the supervisor, or the child that `run_contained` starts).
+  // Errors: unsupported, not_found (a layer, a mount's source), permission, internal (the runtime's own words in detail).
+  [[nodiscard]] static Result<Container> start(const Support& support, const ContainerSpec& spec, Stdio stdio);
+
+  Container(Container&&) noexcept;
+  Container& operator=(Container&&) noexcept;
+  ~Container();
+
+  [[nodiscard]] pid_t pid() const;             // of init, as this process sees it
+  [[nodiscard]] int pid_descriptor() const;    // pidfd: readable when init has ended
+  [[nodiscard]] const Identity& identity() const;
+  // To the command itself (init forwards it to the command's process group).
+  [[nodiscard]] Result<void> signal(int signal);
+  // SIGKILL to init, and so to everything inside.
+  void kill();
+  // Waits for the end (reaps init), then removes the runtime's state and cgroup.
+  [[nodiscard]] Result<Ended> wait();
+  // Resident memory of everything inside: by cgroup, else summed over the PID namespace.
+  [[nodiscard]] Bytes memory_now() const;
+  [[nodiscard]] int process_count() const;
+
+ private:
+  struct State;
+  explicit Container(std::unique_ptr<State> state);
+  std::unique_ptr<State> m_state;
+};
+
+// Runs one container to its end in a child process (this program's `contain` verb) and collects its output;
+// safe from threaded callers. `on_error_line` as in base::Command.
+[[nodiscard]] Result<base::ProcessResult> run_contained(const Support& support, const ContainerSpec& spec,
+                                                        const std::function<void(std::string_view)>& on_error_line = {},
+                                                        std::optional<std::chrono::milliseconds> timeout = {});
+// The body of that verb: reads the request from `file`, runs, returns the command's exit code.
+[[nodiscard]] int contain_main(const std::filesystem::path& file);
+
+// Removes what a dead supervisor's container left: cgroup, runtime state (mounts went with its namespace).
+void remove_leftovers(const std::string& id, const std::filesystem::path& scratch);
+
+}  // namespace startrail::sandbox
