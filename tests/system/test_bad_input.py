@@ -1,0 +1,120 @@
+"""Whatever is wrong, there is one clear error that names it, and nothing is lost."""
+
+import os
+import sqlite3
+import unittest
+
+from trail_case import TrailCase, main
+
+
+class BadInput(TrailCase):
+    def refused(self, *arguments, code=1, says=(), **options):
+        done = self.trail(*arguments, **options)
+        self.assertEqual(done.code, code, done)
+        self.assertEqual(done.err.count("error:"), 1, done)
+        self.assertNotIn("Traceback", done.err)
+        self.assertNotIn("terminate called", done.err)
+        for text in says:
+            self.assertIn(text, done.err)
+        return done
+
+    def test_a_folder_that_is_not_there(self):
+        self.refused("lock", "nowhere", says=("nowhere",))
+
+    def test_a_file_instead_of_a_folder(self):
+        (self.folder / "file").write_text("x")
+        self.refused("lock", "file", says=("file",))
+
+    def test_an_empty_folder(self):
+        self.refused("run", code=125, cwd=self.project(), says=("hint:",))
+
+    def test_wrong_flags(self):
+        self.refused("run", "--no-such-flag", "--", "true", code=2, says=("--no-such-flag",))
+        self.refused("frobnicate", code=2, says=("frobnicate",))
+        self.refused("rnu", code=2, says=("run",))
+
+    def test_wrong_values(self):
+        folder = self.project(requirements__txt="six\n")
+        for option, value in (("--memory", "lots"), ("--memory", "0"), ("--cpus", "-1"), ("--pids", "0"), ("--env", "NOEQUALS=\0"[:-1] + ""),
+                              ("--mount", "/nowhere-at-all:/x"), ("--mount", "nonsense"), ("--network", "maybe"), ("--gpus", "banana"), ("--env-file", "missing.env")):
+            if (option, value) == ("--env", "NOEQUALS="):
+                continue
+            done = self.trail("run", option, value, "--", "true", cwd=folder)
+            self.assertIn(done.code, (1, 2, 125), (option, value, str(done)))
+            self.assertIn("error:", done.err)
+            self.assertIn(value.split(":")[0], done.err)
+
+    def test_a_line_that_is_not_a_requirement_is_named(self):
+        folder = self.project(requirements__txt="six\n\ntorch~=1.12.1+cu113\n")
+        self.refused("lock", ".", cwd=folder, says=("requirements.txt:3", "hint:"))
+
+    def test_garbage_in_every_file_we_read(self):
+        for name in ("requirements.txt", "pyproject.toml", "environment.yml", "Pipfile", "uv.lock", "pylock.toml", "trail.toml", "setup.py", "setup.cfg"):
+            folder = self.project("garbage-" + name)
+            (folder / name).write_bytes(os.urandom(2000))
+            done = self.trail("lock", ".", "--dry-run", cwd=folder)
+            self.assertIn(done.code, (1,), (name, str(done)))
+            self.assertIn("error:", done.err, name)
+
+    def test_a_package_that_does_not_exist(self):
+        folder = self.project(requirements__txt="six\na-package-that-surely-is-not-there==1.0\n")
+        self.refused("lock", ".", cwd=folder, says=("a-package-that-surely-is-not-there", "requirements.txt:2"))
+        done = self.trail("lock", ".", "--json", cwd=folder, check=1)
+        self.assertTrue(done.json["reason"])
+        self.assertTrue(done.json["hints"])
+        self.assertFalse((folder / "pylock.trail.toml").exists())
+
+    def test_a_run_that_is_not_there(self):
+        for verb in ("logs", "inspect", "stop", "wait", "rerun"):
+            self.refused(verb, "no-such-run", says=("no-such-run",))
+
+    def test_a_corrupt_database_is_rebuilt_from_the_runs(self):
+        folder = self.project(requirements__txt="six\n")
+        home = self.folder / "home"
+        home.mkdir()
+        (home / "store").symlink_to(self.home / "store")
+        (home / "tools").symlink_to(self.home / "tools") if (self.home / "tools").exists() else None
+        run = self.trail("run", "--json", "--", "true", cwd=folder, home=home, check=0).json["id"]
+        for damage in (b"this is not a database" * 400, b""):
+            for extra in home.glob("state.db-*"):
+                extra.unlink()
+            (home / "state.db").write_bytes(damage)
+            listed = self.trail("ps", "--all", "--json", home=home, check=0)
+            self.assertEqual([entry["id"] for entry in listed.json["runs"]], [run], listed)
+        self.assertTrue(list(home.glob("state.db.corrupt-*")))
+        sqlite3.connect(home / "state.db").execute("select count(*) from runs").fetchone()
+
+    @unittest.skipIf(os.geteuid() == 0, "root reads everything")
+    def test_an_unreadable_folder(self):
+        folder = self.project(requirements__txt="six\n")
+        folder.chmod(0)
+        self.addCleanup(folder.chmod, 0o755)
+        self.refused("lock", str(folder), says=(str(folder),))
+
+    def test_names_with_spaces_and_utf8(self):
+        folder = self.project("mein projekt – 学習", requirements__txt="six\n")
+        (folder / "zug ü.py").write_text("print('läuft')\n")
+        self.assertEqual(self.trail("run", "--", "python", "zug ü.py", cwd=folder, check=0).out, "läuft\n")
+
+    def test_a_read_only_folder_still_runs(self):
+        folder = self.project(requirements__txt="six\n")
+        done = self.trail("run", "-C", "/usr/share/misc", "--", "true")
+        self.assertIn(done.code, (0, 125), done)
+        self.assertTrue(folder.exists())
+
+    def test_a_damaged_lock_is_named(self):
+        folder = self.project(requirements__txt="six\n", pylock__trail__toml="lock-version = '9.0'\n")
+        done = self.trail("image", "build", "--lock", "pylock.trail.toml", cwd=folder)
+        self.assertEqual(done.code, 1, done)
+        self.assertIn("pylock.trail.toml", done.err)
+
+    def test_state_that_can_not_be_written(self):
+        done = self.trail("ps", env={"STARTRAIL_HOME": "/proc/nowhere"})
+        self.assertEqual(done.code, 1, done)
+        self.assertIn("/proc/nowhere", done.err)
+        done = self.trail("ps", env={"STARTRAIL_HOME": "relative"})
+        self.assertEqual(done.code, 1, done)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""`trail lock` and `trail image`: what scripts rely on, and a store that notices damage."""
+
+import os
+import unittest
+from pathlib import Path
+
+from trail_case import TrailCase, main
+
+
+class Images(TrailCase):
+    def build(self, requirements="six\n", home=None):
+        folder = self.project(requirements__txt=requirements)
+        self.trail("lock", ".", cwd=folder, check=0, home=home)
+        done = self.trail("image", "build", "--lock", "pylock.trail.toml", cwd=folder, check=0, home=home)
+        return folder, done.out.strip()
+
+    def own_home(self):
+        """A state folder with the shared base and tools, but wheels and images of its own."""
+        home = self.folder / "home"
+        (home / "store").mkdir(parents=True)
+        self.trail("run", "--", "true", cwd=self.project("warm", requirements__txt="six\n"), check=0)
+        for name in ("store/bases", "tools"):
+            if (self.home / name).exists():
+                (home / name).symlink_to(self.home / name)
+        return home
+
+    def test_the_same_lock_is_the_same_image(self):
+        folder, image = self.build()
+        self.assertRegex(image, r"^sha256:[0-9a-f]{64}$")
+        again = self.trail("image", "build", "--lock", "pylock.trail.toml", "--json", cwd=folder, check=0)
+        self.assertEqual(again.json["id"], image)
+        listed = self.trail("image", "list", "--json", check=0).json["images"]
+        self.assertIn(image, [entry["id"] for entry in listed])
+        packages = self.trail("image", "inspect", image, "--json", check=0).json["packages"]
+        self.assertIn("six", [package["name"] for package in packages])
+        self.assertEqual(self.trail("run", "--image", image, "--", "python", "-c", "import six; print(six.__name__)", cwd=folder, check=0).out, "six\n")
+
+    def test_a_lock_is_reused_until_its_inputs_change(self):
+        folder = self.project(requirements__txt="six<1.17\n")
+        self.trail("lock", ".", cwd=folder, check=0)
+        before = (folder / "pylock.trail.toml").read_text()
+        self.trail("run", "--", "true", cwd=folder, check=0)
+        (folder / "new.py").write_text("x = 1\n")
+        self.trail("run", "--", "true", cwd=folder, check=0)
+        pins = [line for line in before.splitlines() if line.startswith("version")]
+        self.assertEqual([line for line in (folder / "pylock.trail.toml").read_text().splitlines() if line.startswith("version")], pins)
+        (folder / "requirements.txt").write_text("six<1.17\nidna\n")
+        self.trail("run", "--", "python", "-c", "import idna", cwd=folder, check=0)
+        self.assertIn("idna", (folder / "pylock.trail.toml").read_text())
+
+    def test_dry_run_writes_nothing(self):
+        folder = self.project(requirements__txt="six\n")
+        done = self.trail("lock", ".", "--dry-run", "--json", cwd=folder, check=0)
+        self.assertIn("six", [package["name"] for package in done.json["packages"]])
+        self.assertEqual(sorted(path.name for path in folder.iterdir()), ["requirements.txt"])
+
+    def test_an_sdist_is_built_once_in_the_sandbox(self):
+        folder = self.project(requirements__txt="docopt==0.6.2\n")
+        done = self.trail("run", "--", "python", "-c", "import docopt; print(docopt.__version__)", cwd=folder, check=0)
+        self.assertEqual(done.out, "0.6.2\n")
+
+    def test_a_project_that_installs_itself_in_editable_mode(self):
+        folder = self.project(requirements__txt="-e .\n", src___mine______init____py="VALUE = 1\n", pyproject__toml=(
+            "[build-system]\nrequires = ['setuptools>=61']\nbuild-backend = 'setuptools.build_meta'\n"
+            "[project]\nname = 'mine'\nversion = '1.0'\ndependencies = ['six']\n[tool.setuptools.packages.find]\nwhere = ['src']\n"))
+        self.assertTrue((folder / "src/mine/__init__.py").exists())
+        code = "import mine, six; print(mine.VALUE)"
+        self.assertEqual(self.trail("run", "--", "python", "-c", code, cwd=folder, check=0).out, "1\n")
+        (folder / "src/mine/__init__.py").write_text("VALUE = 2\n")
+        self.assertEqual(self.trail("run", "--", "python", "-c", code, cwd=folder, check=0).out, "2\n")
+
+    def test_a_flipped_byte_is_found(self):
+        home = self.own_home()
+        self.build(home=home)
+        self.trail("image", "verify-store", home=home, check=0)
+        victim = next(path for path in (home / "store").rglob("six.py") if "wheels" in path.parts)
+        data = bytearray(victim.read_bytes())
+        data[100] ^= 1
+        victim.chmod(0o644)
+        with open(victim, "r+b") as file:
+            file.write(data)
+        done = self.trail("image", "verify-store", home=home)
+        self.assertEqual(done.code, 1, done)
+        self.assertIn("six.py", done.out + done.err)
+
+    def test_prune_removes_what_nothing_uses(self):
+        home = self.own_home()
+        _, image = self.build(home=home)
+        self.trail("image", "prune", "--all", home=home, check=0)
+        listed = self.trail("image", "list", "--json", home=home, check=0).json["images"]
+        self.assertEqual(listed, [])
+
+    def test_a_driver_too_old_is_refused_in_under_a_second_and_offline(self):
+        fake = Path(self.command()[0]).parent / "fakes/libnvidia-ml.so.1"
+        root = self.folder / "host"
+        (root / "proc/driver/nvidia").mkdir(parents=True)
+        (root / "proc/driver/nvidia/version").write_text(
+            "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.183.01  Sun May 12 19:39:15 UTC 2024\nGCC version:  gcc\n")
+        folder = self.project(requirements__txt="# new\n\ntorch==2.13.0\n")
+        environment = {"STARTRAIL_HOST_ROOT": str(root), "STARTRAIL_NVML": str(fake) if fake.exists() else "none", "https_proxy": "http://127.0.0.1:9"}
+        began = os.times().elapsed
+        done = self.trail("lock", ".", "--json", cwd=folder, env=environment, check=1)
+        self.assertLess(os.times().elapsed - began, 1.0)
+        for text in ("580", "535.183"):
+            self.assertIn(text, done.json["reason"])
+        self.assertIn("requirements.txt:3", str(done.json))
+        self.assertIn("torch==2.10", str(done.json["hints"]))
+
+
+if __name__ == "__main__":
+    main()
