@@ -11,7 +11,9 @@ namespace startrail::base {
 
 using Time = std::chrono::system_clock::time_point;
 
-[[nodiscard]] inline Time now() { return std::chrono::system_clock::now(); }
+[[nodiscard]] inline Time now() {
+  return std::chrono::system_clock::now();
+}
 
 // RFC 3339 in UTC with milliseconds: "2026-11-30T13:45:12.123Z".
 [[nodiscard]] std::string to_text(Time time);

@@ -4,8 +4,8 @@
 #include <yaml-cpp/yaml.h>
 
 #define TOML_EXCEPTIONS 1
-#include <sstream>
 #include <toml++/toml.h>
+#include <sstream>
 
 #include "base/files.hpp"
 

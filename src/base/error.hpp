@@ -69,7 +69,9 @@ using Result = std::expected<T, Error>;
 [[nodiscard]] inline std::unexpected<Error> fail(ErrorCode code, std::string message) {
   return std::unexpected(error(code, std::move(message)));
 }
-[[nodiscard]] inline std::unexpected<Error> fail(Error reason) { return std::unexpected(std::move(reason)); }
+[[nodiscard]] inline std::unexpected<Error> fail(Error reason) {
+  return std::unexpected(std::move(reason));
+}
 
 // An Error from errno: "cannot open /x: No such file or directory"; ENOSPC/EDQUOT become no_space,
 // ENOENT not_found, EACCES/EPERM/EROFS permission, anything else internal.
@@ -95,10 +97,9 @@ using base::Result;
   })
 
 // The same, adding a line of context on the way up.
-#define TRY_CONTEXT(expression, text)                                                              \
-  ({                                                                                               \
-    auto&& try_result_ = (expression);                                                             \
-    if (!try_result_)                                                                              \
-      return std::unexpected(std::move(std::move(try_result_).error()).with_context((text)));      \
-    std::move(try_result_).value();                                                                \
+#define TRY_CONTEXT(expression, text)                                                                         \
+  ({                                                                                                          \
+    auto&& try_result_ = (expression);                                                                        \
+    if (!try_result_) return std::unexpected(std::move(std::move(try_result_).error()).with_context((text))); \
+    std::move(try_result_).value();                                                                           \
   })

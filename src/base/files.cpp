@@ -19,7 +19,9 @@ struct CloseDirectory {
   void operator()(DIR* directory) const { ::closedir(directory); }
 };
 
-bool is_dot(std::string_view name) { return name == "." || name == ".."; }
+bool is_dot(std::string_view name) {
+  return name == "." || name == "..";
+}
 
 Result<void> remove_entries(int directory, dev_t device, const fs::path& shown) {
   std::unique_ptr<DIR, CloseDirectory> stream(::fdopendir(::dup(directory)));
@@ -29,7 +31,7 @@ Result<void> remove_entries(int directory, dev_t device, const fs::path& shown) 
     if (::unlinkat(directory, entry->d_name, 0) == 0 || errno == ENOENT) continue;
     if (errno != EISDIR && errno != EPERM && errno != EACCES)
       return fail(errno_error(fmt::format("cannot remove {}", (shown / entry->d_name).string()), errno));
-    struct stat status {};
+    struct stat status{};
     if (::fstatat(directory, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
     if (!S_ISDIR(status.st_mode)) {
       ::fchmod(directory, 0700);
@@ -69,7 +71,7 @@ Result<Fd> open_file(const fs::path& file, int flags, mode_t mode) {
 
 Result<std::string> read_file(const fs::path& file, Bytes limit) {
   const Fd fd = TRY(open_file(file, O_RDONLY));
-  struct stat status {};
+  struct stat status{};
   if (::fstat(fd.get(), &status) != 0) return fail(errno_error(fmt::format("cannot stat {}", file.string()), errno));
   if (S_ISDIR(status.st_mode))
     return fail(ErrorCode::invalid_input, fmt::format("{} is a folder, not a file", file.string()));
@@ -82,8 +84,7 @@ Result<std::string> read_file(const fs::path& file, Bytes limit) {
     if (count == 0) return content;
     content.append(buffer, 0, static_cast<std::size_t>(count));
     if (content.size() > limit.count)
-      return fail(ErrorCode::invalid_input,
-                  fmt::format("{} is larger than {}", file.string(), to_text(limit)));
+      return fail(ErrorCode::invalid_input, fmt::format("{} is larger than {}", file.string(), to_text(limit)));
   }
 }
 
@@ -133,7 +134,7 @@ Result<void> make_directories(const fs::path& directory, mode_t mode) {
 }
 
 Result<void> remove_tree(const fs::path& root) {
-  struct stat status {};
+  struct stat status{};
   if (::lstat(root.c_str(), &status) != 0) {
     if (errno == ENOENT) return {};
     return fail(errno_error(fmt::format("cannot remove {}", root.string()), errno));
@@ -162,7 +163,7 @@ Result<Bytes> free_space(const fs::path& path) {
   fs::path existing = fs::absolute(path);
   std::error_code ignored;
   while (!fs::exists(existing, ignored) && existing.has_relative_path()) existing = existing.parent_path();
-  struct statvfs status {};
+  struct statvfs status{};
   if (::statvfs(existing.c_str(), &status) != 0)
     return fail(errno_error(fmt::format("cannot measure free space of {}", existing.string()), errno));
   return Bytes{static_cast<std::uint64_t>(status.f_bavail) * status.f_frsize};

@@ -14,11 +14,15 @@
 namespace startrail::base {
 namespace {
 
-EVP_MD_CTX* as_context(void* pointer) { return static_cast<EVP_MD_CTX*>(pointer); }
+EVP_MD_CTX* as_context(void* pointer) {
+  return static_cast<EVP_MD_CTX*>(pointer);
+}
 
 }  // namespace
 
-void Sha256::Deleter::operator()(void* context) const { EVP_MD_CTX_free(as_context(context)); }
+void Sha256::Deleter::operator()(void* context) const {
+  EVP_MD_CTX_free(as_context(context));
+}
 
 Sha256::Sha256() : m_context(EVP_MD_CTX_new()) {
   static const EVP_MD* const s_algorithm = EVP_MD_fetch(nullptr, "SHA256", nullptr);
@@ -32,7 +36,9 @@ void Sha256::update(std::span<const std::byte> data) {
   EVP_DigestUpdate(as_context(m_context.get()), data.data(), data.size());
 }
 
-void Sha256::update(std::string_view text) { update(std::as_bytes(std::span(text.data(), text.size()))); }
+void Sha256::update(std::string_view text) {
+  update(std::as_bytes(std::span(text.data(), text.size())));
+}
 
 Sha256Digest Sha256::finish() {
   Sha256Digest digest{};

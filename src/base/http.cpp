@@ -66,8 +66,7 @@ Attempt perform(const HttpRequest& request) {
   std::call_once(s_initialised, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
   const std::unique_ptr<CURL, EasyDeleter> handle(curl_easy_init());
   std::unique_ptr<curl_slist, ListDeleter> headers;
-  for (const auto& header : request.headers)
-    headers.reset(curl_slist_append(headers.release(), header.c_str()));
+  for (const auto& header : request.headers) headers.reset(curl_slist_append(headers.release(), header.c_str()));
   Receiver receiver{.response = {}, .limit = request.limit.count};
   CURL* curl = handle.get();
   curl_easy_setopt(curl, CURLOPT_URL, request.url.c_str());
@@ -102,16 +101,15 @@ Result<HttpResponse> http_get(const HttpRequest& request) {
     if (!worth_a_retry(attempt.code, attempt.response.status)) break;
   }
   if (attempt.code == CURLE_WRITE_ERROR && attempt.response.body.size() <= request.limit.count)
-    return fail(ErrorCode::network, fmt::format("{} answered with more than {}", host_of(request.url),
-                                                to_text(request.limit)));
+    return fail(ErrorCode::network,
+                fmt::format("{} answered with more than {}", host_of(request.url), to_text(request.limit)));
   if (attempt.code != CURLE_OK)
-    return fail(error(ErrorCode::network, fmt::format("cannot reach {}: {}", host_of(request.url),
-                                                      curl_easy_strerror(attempt.code)))
+    return fail(error(ErrorCode::network,
+                      fmt::format("cannot reach {}: {}", host_of(request.url), curl_easy_strerror(attempt.code)))
                     .with_context("while fetching " + without_credentials(request.url))
                     .with_hint("check the network, and https_proxy if this machine needs one"));
   if (attempt.response.status >= 500)
-    return fail(error(ErrorCode::network,
-                      fmt::format("{} answered {}", host_of(request.url), attempt.response.status))
+    return fail(error(ErrorCode::network, fmt::format("{} answered {}", host_of(request.url), attempt.response.status))
                     .with_context("while fetching " + without_credentials(request.url)));
   return std::move(attempt.response);
 }

@@ -75,9 +75,8 @@ void exec_child(Child& child, const fs::path& program, char** argv, char** envp,
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   ::signal(SIGPIPE, SIG_DFL);
   const bool parent_lives = ::getppid() == parent;
-  if (parent_lives && (directory == nullptr || ::chdir(directory) == 0) &&
-      ::dup2(child.input.read_end.get(), 0) >= 0 && ::dup2(child.output.write_end.get(), 1) >= 0 &&
-      ::dup2(child.errors.write_end.get(), 2) >= 0)
+  if (parent_lives && (directory == nullptr || ::chdir(directory) == 0) && ::dup2(child.input.read_end.get(), 0) >= 0 &&
+      ::dup2(child.output.write_end.get(), 1) >= 0 && ::dup2(child.errors.write_end.get(), 2) >= 0)
     ::execve(program.c_str(), argv, envp);
   const int reason = errno;
   [[maybe_unused]] const auto ignored = ::write(failure_fd, &reason, sizeof reason);
@@ -115,7 +114,8 @@ struct Collector {
       std::array<pollfd, 3> fds{{{child.output.read_end.get(), POLLIN, 0},
                                  {child.errors.read_end.get(), POLLIN, 0},
                                  {child.input.write_end.get(), POLLOUT, 0}}};
-      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+      const auto left =
+          std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
       if (left.count() <= 0) return false;
       ::poll(fds.data(), fds.size(), static_cast<int>(std::min<long long>(left.count() + 1, 1000)));
       if (fds[0].revents != 0) read_into(child.output.read_end, false);
@@ -275,7 +275,10 @@ Result<std::vector<std::string>> shell_split(std::string_view line) {
   for (std::size_t i = 0; i < line.size(); ++i) {
     const char c = line[i];
     if (quote == '\'') {
-      if (c == '\'') quote = 0; else word += c;
+      if (c == '\'')
+        quote = 0;
+      else
+        word += c;
     } else if (c == '\\' && i + 1 < line.size()) {
       const char next = line[i + 1];
       const bool special = quote == 0 || std::string_view("\"\\$`\n").find(next) != std::string_view::npos;
@@ -284,7 +287,10 @@ Result<std::vector<std::string>> shell_split(std::string_view line) {
       in_word = in_word || next != '\n';
       ++i;
     } else if (quote == '"') {
-      if (c == '"') quote = 0; else word += c;
+      if (c == '"')
+        quote = 0;
+      else
+        word += c;
     } else if (c == '\'' || c == '"') {
       quote = c;
       in_word = true;

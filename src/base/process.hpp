@@ -22,18 +22,18 @@ using Environment = std::map<std::string, std::string>;
 [[nodiscard]] std::optional<std::string> environment_variable(const char* name);
 
 struct Command {
-  std::vector<std::string> argv;  // argv[0] is looked up on PATH
+  std::vector<std::string> argv;           // argv[0] is looked up on PATH
   std::optional<Environment> environment;  // nullopt: inherit
   std::optional<std::filesystem::path> directory;
-  std::string input;                                // given on stdin, then closed
+  std::string input;                                 // given on stdin, then closed
   std::optional<std::chrono::milliseconds> timeout;  // then SIGKILL to its process group
   // Called with each complete line of stderr as it arrives (without '\n'); it's collected as well.
   std::function<void(std::string_view)> on_error_line;
 };
 
 struct ProcessResult {
-  int exit_code = 0;     // of a process that exited
-  int signal = 0;        // nonzero when a signal ended it
+  int exit_code = 0;  // of a process that exited
+  int signal = 0;     // nonzero when a signal ended it
   bool timed_out = false;
   std::string output;
   std::string errors;

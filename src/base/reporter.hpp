@@ -12,11 +12,11 @@ enum class Unit { bytes, items };
 
 // A snapshot of one activity. Rate and time left are the implementation's to work out.
 struct Progress {
-  std::string what;                    // "downloading", "installing", "building base bookworm"
+  std::string what;  // "downloading", "installing", "building base bookworm"
   std::uint64_t done = 0;
   std::optional<std::uint64_t> total;  // unknown while nullopt
   Unit unit = Unit::bytes;
-  std::string detail;                  // "torch, nvidia-cudnn-cu13 and 3 more"
+  std::string detail;  // "torch, nvidia-cudnn-cu13 and 3 more"
 };
 
 // All members may be called from any thread.

@@ -19,7 +19,9 @@ struct Bytes {
     return *this;
   }
 };
-[[nodiscard]] inline Bytes operator+(Bytes a, Bytes b) { return {a.count + b.count}; }
+[[nodiscard]] inline Bytes operator+(Bytes a, Bytes b) {
+  return {a.count + b.count};
+}
 
 // "2.9 GB" (decimal units, three significant figures), as download tools print sizes.
 [[nodiscard]] std::string to_text(Bytes bytes);
