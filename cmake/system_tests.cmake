@@ -9,6 +9,6 @@ foreach(suite ${system_suites})
     set(labels system long)
   endif()
   add_test(NAME system.${short} COMMAND ${Python3_EXECUTABLE} ${suite})
-  set_tests_properties(system.${short} PROPERTIES LABELS "${labels}" TIMEOUT 1500
+  set_tests_properties(system.${short} PROPERTIES LABELS "${labels}" TIMEOUT 3600
                        ENVIRONMENT "TRAIL=${CMAKE_BINARY_DIR}/trail;STARTRAIL_TEST_HOME=${CMAKE_BINARY_DIR}/test-home")
 endforeach()
