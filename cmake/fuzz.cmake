@@ -1,0 +1,11 @@
+# tests/fuzz/NAME_fuzz.cpp → fuzz_NAME (libFuzzer, clang). Only with the `fuzz` preset; `./dev fuzz` runs them all.
+add_custom_target(fuzzers)
+file(GLOB fuzz_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/fuzz/*_fuzz.cpp)
+foreach(source ${fuzz_sources})
+  get_filename_component(stem ${source} NAME_WE)
+  string(REPLACE "_fuzz" "" short ${stem})
+  add_executable(fuzz_${short} EXCLUDE_FROM_ALL ${source})
+  target_link_libraries(fuzz_${short} PRIVATE startrail_image)
+  target_link_options(fuzz_${short} PRIVATE -fsanitize=fuzzer,address)
+  add_dependencies(fuzzers fuzz_${short})
+endforeach()
