@@ -11,7 +11,7 @@
 namespace startrail::machine {
 
 struct DeviceNode {
-  std::string path;        // inside, "/dev/nvidia0"
+  std::string path;  // inside, "/dev/nvidia0"
   std::filesystem::path host_path;
   unsigned major = 0, minor = 0;
 };
@@ -24,9 +24,9 @@ struct DriverFile {
 // CDI specification 0.6, containerEdits: no hooks (nothing the image controls may run on the host).
 struct CdiEdits {
   std::vector<DeviceNode> devices;
-  std::vector<DriverFile> mounts;               // driver libraries, nvidia-smi, firmware; read-only
-  std::vector<std::string> library_directories; // for ld.so: added to LD_LIBRARY_PATH inside
-  std::vector<std::pair<std::string, std::string>> environment;  // NVIDIA_VISIBLE_DEVICES=void, CUDA_VISIBLE_DEVICES unset
+  std::vector<DriverFile> mounts;                // driver libraries, nvidia-smi, persistence socket; read-only
+  std::vector<std::string> library_directories;  // for ld.so: added to LD_LIBRARY_PATH inside
+  std::vector<std::pair<std::string, std::string>> environment;  // NVIDIA_VISIBLE_DEVICES=void
 };
 
 // Devices and driver files for these GPUs (indexes as in Machine::gpus).
