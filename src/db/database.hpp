@@ -35,7 +35,8 @@ class Database {
  public:
   // Opens or creates, and runs the migrations that are missing, in one transaction each.
   // Errors: corrupt (not a database, damaged), permission, no_space, unsupported (made by a newer version).
-  [[nodiscard]] static Result<Database> open(const std::filesystem::path& file, const std::vector<std::string>& migrations);
+  [[nodiscard]] static Result<Database> open(const std::filesystem::path& file,
+                                             const std::vector<std::string>& migrations);
   [[nodiscard]] Result<void> execute(std::string_view sql, const std::vector<Value>& parameters = {});
   [[nodiscard]] Result<void> query(std::string_view sql, const std::vector<Value>& parameters,
                                    const std::function<void(const Row&)>& on_row);

@@ -1,0 +1,140 @@
+#include "run/follow.hpp"
+
+#include <poll.h>
+#include <sys/inotify.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstddef>
+#include <cstring>
+
+namespace startrail::run {
+namespace {
+
+constexpr int k_patience_ms = 1000;         // with inotify: only a safety net
+constexpr int k_polling_interval_ms = 100;  // without
+
+// Watches one run's folder. Set up before the first read, so that no change falls between.
+class Watch {
+ public:
+  explicit Watch(const fs::path& folder) : m_inotify(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
+    if (m_inotify.valid() && ::inotify_add_watch(m_inotify.get(), folder.c_str(), IN_MODIFY | IN_MOVED_TO) < 0)
+      m_inotify.reset();
+  }
+
+  [[nodiscard]] int descriptor() const { return m_inotify.get(); }
+
+  // Empties the queue; whether state.json was replaced.
+  [[nodiscard]] bool state_changed() {
+    alignas(inotify_event) std::array<char, 8192> buffer{};
+    bool changed = false;
+    for (ssize_t count = 0; (count = ::read(m_inotify.get(), buffer.data(), buffer.size())) > 0;)
+      for (ssize_t at = 0; at < count;) {
+        const auto* event = reinterpret_cast<const inotify_event*>(buffer.data() + at);
+        const bool overflow = (event->mask & IN_Q_OVERFLOW) != 0;
+        changed = changed || overflow || (event->len > 0 && std::strcmp(event->name, k_state_file) == 0);
+        at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
+      }
+    return changed;
+  }
+
+ private:
+  base::Fd m_inotify;
+};
+
+// A pidfd of the process that owns the run: it becomes readable at its death, also by SIGKILL.
+class OwnerWatch {
+ public:
+  void look_at(const base::ProcessIdentity& owner) {
+    if (owner == m_owner) return;
+    m_owner = owner;
+    m_pidfd = owner.pid > 0 && owner.pid != ::getpid()
+                  ? base::Fd(static_cast<int>(::syscall(SYS_pidfd_open, owner.pid, 0)))
+                  : base::Fd();
+  }
+  [[nodiscard]] int descriptor() const { return m_pidfd.get(); }
+  // A death that was acted on must not wake again.
+  void forget() { m_pidfd.reset(); }
+
+ private:
+  base::ProcessIdentity m_owner;
+  base::Fd m_pidfd;
+};
+
+class Follower {
+ public:
+  Follower(RunStore& store, const std::string& id, const FollowOptions& options)
+      : m_store(store), m_id(id), m_options(options), m_watch(store.directory(id)), m_reader(store.directory(id)) {}
+
+  Result<Status> run() {
+    if (m_options.last_lines) TRY(m_reader.seek_to_last_lines(*m_options.last_lines));
+    for (;;) {
+      if (m_look_at_state) TRY(read_state());
+      // The state is read before the log: a final one promises that the log is complete.
+      TRY(hand_out_log());
+      if (is_final(m_status.state)) {
+        report();
+        return m_status;
+      }
+      report();
+      if (wait() == FollowOptions::AfterWake::leave) return m_status;
+    }
+  }
+
+ private:
+  Result<void> read_state() {
+    m_look_at_state = false;
+    m_status = TRY(m_store.status(m_id));
+    m_owner.look_at(m_status.supervisor);
+    return {};
+  }
+
+  Result<void> hand_out_log() {
+    for (;;) {
+      const auto chunks = TRY(is_final(m_status.state) ? m_reader.next_of_ended() : m_reader.next());
+      if (chunks.empty()) return {};
+      if (m_options.on_chunk)
+        for (const auto& chunk : chunks) m_options.on_chunk(chunk);
+    }
+  }
+
+  void report() {
+    if (m_reported == m_status.state) return;
+    m_reported = m_status.state;
+    if (m_options.on_status) m_options.on_status(m_status);
+  }
+
+  FollowOptions::AfterWake wait() {
+    std::array<pollfd, 3> fds{
+        {{m_watch.descriptor(), POLLIN, 0}, {m_owner.descriptor(), POLLIN, 0}, {m_options.wake_descriptor, POLLIN, 0}}};
+    const bool notified = m_watch.descriptor() >= 0 && m_owner.descriptor() >= 0;
+    const int ready = ::poll(fds.data(), fds.size(), notified ? k_patience_ms : k_polling_interval_ms);
+    m_look_at_state = ready == 0;
+    if (fds[0].revents != 0) m_look_at_state = m_watch.state_changed();
+    if (fds[1].revents != 0) {
+      m_look_at_state = true;
+      m_owner.forget();
+    }
+    if (fds[2].revents != 0 && m_options.on_wake) return m_options.on_wake();
+    return FollowOptions::AfterWake::go_on;
+  }
+
+  RunStore& m_store;
+  const std::string& m_id;
+  const FollowOptions& m_options;
+  Watch m_watch;
+  OwnerWatch m_owner;
+  LogReader m_reader;
+  Status m_status;
+  std::optional<State> m_reported;
+  bool m_look_at_state = true;
+};
+
+}  // namespace
+
+Result<Status> follow(RunStore& store, const std::string& id, const FollowOptions& options) {
+  return Follower(store, id, options).run();
+}
+
+}  // namespace startrail::run
