@@ -21,21 +21,21 @@ inline constexpr const char* k_lock_file_name = "pylock.trail.toml";
 
 enum class PackageKind { wheel, sdist, vcs, archive, directory };
 
-struct Artifact {       // a wheel, sdist or archive
+struct Artifact {  // a wheel, sdist or archive
   std::string filename;
-  std::string url;      // may be empty (name lookup in the configured index), may be a path for local files
-  std::string path;     // relative to the lock, for local files
-  Bytes size;           // 0 when the index does not say
+  std::string url;   // may be empty (name lookup in the configured index), may be a path for local files
+  std::string path;  // relative to the lock, for local files
+  Bytes size;        // 0 when the index does not say
   std::string sha256;
 };
 
 struct LockedPackage {
-  std::string name;      // normalised
-  std::string version;   // "" only for directories without a static version
+  std::string name;     // normalised
+  std::string version;  // "" only for directories without a static version
   PackageKind kind = PackageKind::wheel;
-  Artifact artifact;     // wheel, sdist, archive
+  Artifact artifact;  // wheel, sdist, archive
   std::string vcs_type, vcs_url, vcs_commit, subdirectory;
-  std::string directory; // relative to the lock
+  std::string directory;  // relative to the lock
   project::Editable editable = project::Editable::no;
   std::string index;
 };
@@ -43,19 +43,19 @@ struct LockedPackage {
 // What [tool.startrail] holds beside PEP 751's own fields.
 struct Lock {
   int schema = 1;
-  std::string python;              // "3.11"
-  std::string suite;               // "bookworm"
-  std::string base_recipe;         // image::base_recipe(...).digest: what the base is made from, known offline
-  std::string base_digest;         // SHA-256 of the base that was used, "" until it is first made
+  std::string python;       // "3.11"
+  std::string suite;        // "bookworm"
+  std::string base_recipe;  // image::base_recipe(...).digest: what the base is made from, known offline
+  std::string base_digest;  // SHA-256 of the base that was used, "" until it is first made
   std::vector<std::string> system_packages;
   project::Build build = project::Build::gpu;
   std::string framework, framework_version;  // "torch", "2.6.0"; "" when there is none
   std::string cuda, cudnn, nccl, driver_floor;
   std::vector<std::string> architectures;
-  std::vector<project::SourceFile> inputs;   // what was read, with hashes
-  std::string settings_digest;               // build, python and packages asked for by flags and trail.toml
-  std::vector<std::string> notes;            // "Python 3.8 asked for, 3.9 taken"
-  std::vector<LockedPackage> packages;       // sorted by name
+  std::vector<project::SourceFile> inputs;  // what was read, with hashes
+  std::string settings_digest;              // build, python and packages asked for by flags and trail.toml
+  std::vector<std::string> notes;           // "Python 3.8 asked for, 3.9 taken"
+  std::vector<LockedPackage> packages;      // sorted by name
 };
 
 // SHA-256 over the canonical content that decides the image (not notes, not inputs, not addresses).
@@ -84,9 +84,9 @@ struct BaseProvider {
 
 struct ResolveOptions {
   BaseProvider base;
-  std::filesystem::path state_root;         // tools/ (uv, fetched once, pinned by hash) and caches live below
-  std::optional<std::string> framework;     // --framework torch==2.10.0
-  bool upgrade = false;                     // forget earlier pins
+  std::filesystem::path state_root;      // tools/ (uv, fetched once, pinned by hash) and caches live below
+  std::optional<std::string> framework;  // --framework torch==2.10.0
+  bool upgrade = false;                  // forget earlier pins
 };
 
 // Resolves with uv: outside the sandbox with --no-build when wheels suffice, else inside, on the base.
@@ -106,12 +106,28 @@ struct ModuleMap {
 
 // The index as uv and pip would use it: UV_DEFAULT_INDEX, UV_INDEX_URL, uv.toml, PIP_INDEX_URL, pip.conf,
 // else pip's own default (compiled in from pip at build time).
+enum class IndexSearch {
+  first_index,  // the first index that has the project decides, as uv does it
+  best_match,   // the best version of all indexes, as pip does it
+};
 struct IndexConfiguration {
   std::string default_index;
   std::vector<std::string> extra_indexes;
   std::vector<std::string> find_links;
+  IndexSearch search = IndexSearch::best_match;
+  std::string certificates;  // SSL_CERT_FILE, PIP_CERT or pip's `cert`; "" for the system's
 };
 [[nodiscard]] IndexConfiguration index_configuration();
+
+// One file of a project's page, with what the index says of it.
+enum class Yanked { no, yes };
+struct IndexFile {
+  Artifact artifact;
+  std::string requires_python;
+  Yanked yanked = Yanked::no;
+};
+// Errors: not_found (the index doesn't have the project), network, corrupt.
+[[nodiscard]] Result<std::vector<IndexFile>> index_page(const std::string& index_url, const std::string& project);
 
 // Addresses of a project's files in an index, by PEP 691 JSON or PEP 503 HTML.
 [[nodiscard]] Result<std::vector<Artifact>> index_files(const std::string& index_url, const std::string& project);
