@@ -30,10 +30,10 @@ enum class Mode {
 // (install runc, allow user namespaces, AppArmor profile, `--isolation none`).
 struct Support {
   Mode mode = Mode::none;
-  std::filesystem::path runtime;      // absolute path of runc or crun
+  std::filesystem::path runtime;  // absolute path of runc or crun
   std::string runtime_name, runtime_version;
-  bool cgroup_limits = false;         // limits are the kernel's, by cgroup; else rlimits and the supervisor's watch
-  std::string limits_by;              // one sentence for the record
+  bool cgroup_limits = false;  // limits are the kernel's, by cgroup; else rlimits and the supervisor's watch
+  std::string limits_by;       // one sentence for the record
 };
 [[nodiscard]] Result<Support> probe(const machine::Machine& machine);
 
@@ -65,29 +65,30 @@ enum class Role {
 };
 
 struct ContainerSpec {
-  std::string id;                                   // unique; names the cgroup and the runtime's state
-  std::vector<std::filesystem::path> layers;        // lower directories, topmost first; never written
-  std::filesystem::path scratch;                    // a directory of ours: overlay upper/work, bundle, runtime state; removed by the owner
+  std::string id;                             // unique; names the cgroup and the runtime's state
+  std::vector<std::filesystem::path> layers;  // lower directories, topmost first; never written
+  std::filesystem::path
+      scratch;  // a directory of ours: overlay upper/work, bundle, runtime state; removed by the owner
   std::vector<std::string> argv;
-  base::Environment environment;                    // complete; nothing is inherited
+  base::Environment environment;  // complete; nothing is inherited
   std::string directory = "/";
   std::string hostname = "startrail";
   std::vector<Mount> mounts;
   Limits limits;
   Network network = Network::host;
-  machine::CdiEdits gpus;                           // empty: none
+  machine::CdiEdits gpus;  // empty: none
   Role role = Role::run;
-  std::filesystem::path owner_reference;            // root callers: whose files `Ownership::caller` mounts hold (the workspace)
+  std::filesystem::path owner_reference;  // root callers: whose files `Ownership::caller` mounts hold (the workspace)
 };
 [[nodiscard]] Json to_json(const ContainerSpec& spec);
 [[nodiscard]] Result<ContainerSpec> container_spec_from_json(const Json& json);
 
 // Who runs inside, and how its files map; for the record.
 struct Identity {
-  unsigned uid = 0, gid = 0;        // inside
+  unsigned uid = 0, gid = 0;  // inside
   unsigned host_uid = 0, host_gid = 0;
-  std::string user_name;            // what getpwuid says inside
-  std::string how;                  // "uid 100000, workspace idmapped to uid 0"
+  std::string user_name;  // what getpwuid says inside
+  std::string how;        // "uid 100000, workspace idmapped to uid 0"
 };
 
 // Descriptors the container's process gets. -1: /dev/null.
@@ -98,7 +99,7 @@ struct Stdio {
 struct Ended {
   int exit_code = 0;
   int signal = 0;
-  bool out_of_memory = false;    // the cgroup's OOM killer acted
+  bool out_of_memory = false;  // the cgroup's OOM killer acted
   bool pids_limit_hit = false;
   std::optional<Bytes> peak_memory;
 };
@@ -108,18 +109,22 @@ struct Ended {
 // (a pipe that init watches: see src/init/README.md).
 class Container {
  public:
+  // With Mode::none: `argv` runs under the same init without namespaces, layers or mounts; `directory` is the host's.
   // Enters new namespaces first, so the calling process must be single-threaded, and is a
   // dedicated one (the supervisor, or the child that `run_contained` starts).
-  // Errors: unsupported, not_found (a layer, a mount's source), permission, internal (the runtime's own words in detail).
+  // Errors: unsupported, not_found (a layer, a mount's source), permission, internal (the runtime's own words in
+  // detail).
   [[nodiscard]] static Result<Container> start(const Support& support, const ContainerSpec& spec, Stdio stdio);
 
   Container(Container&&) noexcept;
   Container& operator=(Container&&) noexcept;
   ~Container();
 
-  [[nodiscard]] pid_t pid() const;             // of init, as this process sees it
-  [[nodiscard]] int pid_descriptor() const;    // pidfd: readable when init has ended
+  [[nodiscard]] pid_t pid() const;           // of init, as this process sees it
+  [[nodiscard]] int pid_descriptor() const;  // pidfd: readable when init has ended
   [[nodiscard]] const Identity& identity() const;
+  // What differs from what was asked for, one clause each ("files written outside the volumes are kept in memory: …").
+  [[nodiscard]] const std::vector<std::string>& notes() const;
   // To the command itself (init forwards it to the command's process group).
   [[nodiscard]] Result<void> signal(int signal);
   // SIGKILL to init, and so to everything inside.
@@ -128,7 +133,11 @@ class Container {
   [[nodiscard]] Result<Ended> wait();
   // Resident memory of everything inside: by cgroup, else summed over the PID namespace.
   [[nodiscard]] Bytes memory_now() const;
-  [[nodiscard]] int process_count() const;
+  [[nodiscard]] int process_count() const;  // init not counted
+  // The watch on memory where no control group does it: kills everything and returns true once the limit is
+  // exceeded; `wait` then says out_of_memory. To be called a few times a second by whoever doesn't sit in `wait`,
+  // which does it itself. Does nothing, at no cost, where the kernel enforces the limit or there is none.
+  bool enforce_memory_limit();
 
  private:
   struct State;

@@ -1,0 +1,232 @@
+#include "sandbox/root_filesystem.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <string_view>
+#include <utility>
+
+#include "sandbox/linux/mount_calls.hpp"
+
+namespace startrail::sandbox {
+namespace {
+
+using base::errno_error;
+using base::Fd;
+
+constexpr mode_t k_folder = 0755;
+
+// The first layer that has the file decides, as in the overlay itself; missing everywhere is empty.
+std::string read_from_layers(const std::vector<Fd>& layers, const char* name) {
+  for (const auto& layer : layers) {
+    if (auto content = base::read_file(fmt::format("/proc/self/fd/{}/{}", layer.get(), name))) return *content;
+  }
+  return {};
+}
+
+Result<void> write_upper(const fs::path& file, std::string_view content) {
+  const Fd fd = TRY(base::open_file(file, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0644));
+  ::fchmod(fd.get(), 0644);
+  return base::write_all(fd.get(), content, file);
+}
+
+std::string host_file(const char* file) {
+  return base::read_file(file).value_or(std::string());
+}
+
+// systemd-resolved's stub listens on the host's loopback: with a network of its own, a container can't reach it.
+std::string resolver_configuration(Network network) {
+  std::string content = host_file("/etc/resolv.conf");
+  if (network == Network::none && content.find("127.0.0.53") != std::string::npos)
+    return host_file("/run/systemd/resolve/resolv.conf");
+  return content;
+}
+
+std::string hosts_file(const ContainerSpec& spec) {
+  std::string content = spec.network == Network::host ? host_file("/etc/hosts") : std::string();
+  if (content.find("localhost") == std::string::npos)
+    content += "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n";
+  if (!content.ends_with('\n')) content += '\n';
+  return content + "127.0.1.1 " + spec.hostname + "\n";
+}
+
+std::string home_of(const ContainerSpec& spec, const Identity& identity) {
+  const auto home = spec.environment.find("HOME");
+  return home != spec.environment.end() && home->second.starts_with('/') ? home->second : "/home/" + identity.user_name;
+}
+
+// A scratch folder may have been used before, by a command that could put a symlink to the host there.
+Result<void> own_folder(const fs::path& folder) {
+  struct stat status{};
+  if (::lstat(folder.c_str(), &status) == 0 && !S_ISDIR(status.st_mode)) ::unlink(folder.c_str());
+  return base::make_directories(folder, k_folder);
+}
+
+// A home that no mount brings must exist and belong to the user.
+Result<void> make_home(const fs::path& upper, const std::string& home, const Identity& identity) {
+  if (!home.starts_with("/home/") || home.find("..") != std::string::npos) return {};
+  const fs::path folder = upper / home.substr(1);
+  TRY(own_folder(upper / "home"));
+  TRY(base::make_directories(folder, 0700));
+  // EINVAL: rootless, where the user's is the only uid there is, and it owns the folder already.
+  if (::chown(folder.c_str(), identity.uid, identity.gid) != 0 && errno != EINVAL)
+    return fail(errno_error(fmt::format("cannot give {} to its user", folder.string()), errno));
+  return {};
+}
+
+// Files that say who and where the container is. They go into the upper directory before it is mounted: seven
+// small writes instead of seven bind mounts.
+Result<void> write_account_files(const fs::path& upper, const std::vector<Fd>& layers, const ContainerSpec& spec,
+                                 const Identity& identity) {
+  const std::string home = home_of(spec, identity);
+  const fs::path etc = upper / "etc";
+  TRY(own_folder(etc));
+  TRY(write_upper(etc / "passwd", with_user(read_from_layers(layers, "etc/passwd"), identity, home)));
+  TRY(write_upper(etc / "group", with_group(read_from_layers(layers, "etc/group"), identity)));
+  TRY(write_upper(etc / "hostname", spec.hostname + "\n"));
+  TRY(write_upper(etc / "hosts", hosts_file(spec)));
+  TRY(write_upper(etc / "resolv.conf", resolver_configuration(spec.network)));
+  TRY(own_folder(upper / ".trail"));
+  TRY(write_upper(upper / ".trail/init", ""));
+  return make_home(upper, home, identity);
+}
+
+Result<std::vector<Fd>> open_layers(const std::vector<fs::path>& layers) {
+  if (layers.empty()) return fail(ErrorCode::invalid_input, "a container needs at least one layer");
+  std::vector<Fd> opened;
+  for (const auto& layer : layers)
+    opened.push_back(TRY_CONTEXT(base::open_file(layer, O_PATH | O_DIRECTORY), "while opening the image's layers"));
+  return opened;
+}
+
+// Descriptors instead of paths: no length limit, no ':' or ',' to escape, and the host's paths stay out of the
+// container's /proc/self/mountinfo.
+std::string by_descriptor(const Fd& fd) {
+  return fmt::format("/proc/self/fd/{}", fd.get());
+}
+
+Result<void> mount_layers(const std::vector<Fd>& layers, const ScratchPaths& paths, Mode mode) {
+  const Fd upper = TRY(base::open_file(paths.upper, O_PATH | O_DIRECTORY));
+  const Fd work = TRY(base::open_file(paths.work, O_PATH | O_DIRECTORY));
+  std::string options = "lowerdir=";
+  for (const auto& layer : layers) options += (&layer == layers.data() ? "" : ":") + by_descriptor(layer);
+  options += ",upperdir=" + by_descriptor(upper) + ",workdir=" + by_descriptor(work);
+  // overlayfs.rst: without privileges over the host its own attributes must be "user." ones.
+  if (mode == Mode::rootless) options += ",userxattr";
+  return mount_overlay(paths.root, options);
+}
+
+Result<void> make_upper(const ScratchPaths& paths) {
+  TRY(base::make_directories(paths.upper, k_folder));
+  return base::make_directories(paths.work, 0700);
+}
+
+Fd open_inside(const Fd& root, const std::string& path, unsigned flags) {
+  open_how how{.flags = flags | O_CLOEXEC, .mode = 0, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+  return Fd(static_cast<int>(::syscall(SYS_openat2, root.get(), path.c_str(), &how, sizeof how)));
+}
+
+Result<void> make_entry(const Fd& root, const std::string& path, bool folder, const Identity& identity) {
+  const std::size_t slash = path.rfind('/');
+  const std::string parent = slash == 0 ? "/" : path.substr(0, slash);
+  const std::string name = path.substr(slash + 1);
+  const Fd directory = open_inside(root, parent, O_PATH | O_DIRECTORY);
+  if (!directory.valid()) return fail(errno_error(fmt::format("cannot open {} in the container", parent), errno));
+  const bool made = folder ? ::mkdirat(directory.get(), name.c_str(), k_folder) == 0
+                           : ::mknodat(directory.get(), name.c_str(), S_IFREG | 0644, 0) == 0;
+  if (!made && errno != EEXIST)
+    return fail(errno_error(fmt::format("cannot make the mount point {} in the container", path), errno));
+  // Inside a mount of the user's a new mount point is the user's; rootless, it is so by itself.
+  if (made) [[maybe_unused]]
+    const int ignored = ::fchownat(directory.get(), name.c_str(), identity.uid, identity.gid, AT_SYMLINK_NOFOLLOW);
+  return {};
+}
+
+// The descriptor of the mount point, which is made, with its parents, when it is missing.
+Result<Fd> mount_point(const Fd& root, const std::string& target, bool folder, const Identity& identity) {
+  Fd found = open_inside(root, target, O_PATH);
+  if (found.valid()) return found;
+  for (std::size_t at = target.find('/', 1); at != std::string::npos; at = target.find('/', at + 1)) {
+    const std::string parent = target.substr(0, at);
+    if (!open_inside(root, parent, O_PATH).valid()) TRY(make_entry(root, parent, true, identity));
+  }
+  TRY(make_entry(root, target, folder, identity));
+  found = open_inside(root, target, O_PATH);
+  if (found.valid()) return found;
+  return fail(errno_error(fmt::format("cannot open the mount point {} in the container", target), errno));
+}
+
+bool is_folder(const Fd& fd) {
+  struct stat status{};
+  return ::fstat(fd.get(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+}  // namespace
+
+ScratchPaths scratch_paths(const fs::path& scratch) {
+  const fs::path bundle = scratch / "bundle";
+  return {.upper = scratch / "upper",
+          .work = scratch / "work",
+          .bundle = bundle,
+          .root = bundle / "rootfs",
+          .runtime = scratch / "runtime",
+          .runtime_log = bundle / "runtime.log",
+          .process_id_file = bundle / "pid"};
+}
+
+Result<void> check_target(const std::string& target) {
+  const std::string normal = fs::path(target).lexically_normal().string();
+  if (!target.starts_with('/') || normal == "/")
+    return fail(ErrorCode::invalid_input, fmt::format("`{}` is not an absolute folder to mount on", target));
+  for (const std::string_view kept : {"/proc", "/sys", "/dev", "/.trail"}) {
+    if (normal == kept || normal.starts_with(std::string(kept) + "/"))
+      return fail(ErrorCode::invalid_input,
+                  fmt::format("nothing can be mounted on {}: it is the container's own", target));
+  }
+  return {};
+}
+
+Result<RootFilesystem> RootFilesystem::mount(const ContainerSpec& spec, Mode mode, const Identity& identity) {
+  const auto paths = scratch_paths(spec.scratch);
+  const auto layers = TRY(open_layers(spec.layers));
+  RootFilesystem result;
+  TRY(base::make_directories(paths.root, k_folder));
+  TRY(make_upper(paths));
+  TRY(write_account_files(paths.upper, layers, spec, identity));
+  if (const auto mounted = mount_layers(layers, paths, mode); !mounted) {
+    // Some filesystems can't hold an upper directory (another overlay, NFS): memory can.
+    TRY(base::make_directories(spec.scratch / "memory", k_folder));
+    TRY(mount_tmpfs(spec.scratch / "memory", "mode=0755"));
+    auto in_memory = paths;
+    in_memory.upper = spec.scratch / "memory/upper";
+    in_memory.work = spec.scratch / "memory/work";
+    TRY(make_upper(in_memory));
+    TRY(write_account_files(in_memory.upper, layers, spec, identity));
+    TRY_CONTEXT(mount_layers(layers, in_memory, mode),
+                "with a scratch folder in memory, after: " + mounted.error().message);
+    result.m_notes.push_back(
+        fmt::format("files written outside the volumes are kept in memory: the filesystem of {} can't hold them",
+                    spec.scratch.string()));
+  }
+  result.m_root = TRY(base::open_file(paths.root, O_PATH | O_DIRECTORY));
+  return result;
+}
+
+Result<void> RootFilesystem::attach(const Fd& tree, const std::string& target, const Identity& identity) const {
+  const std::string normal = fs::path(target).lexically_normal().string();
+  const Fd point = TRY(mount_point(m_root, normal.ends_with('/') ? normal.substr(0, normal.size() - 1) : normal,
+                                   is_folder(tree), identity));
+  if (is_folder(point) != is_folder(tree))
+    return fail(ErrorCode::conflict,
+                fmt::format("{} is a {} in the image; a {} can't be mounted on it", target,
+                            is_folder(point) ? "folder" : "file", is_folder(tree) ? "folder" : "file"));
+  return attach_tree(tree, point, target);
+}
+
+}  // namespace startrail::sandbox

@@ -1,0 +1,44 @@
+// What the container sees as "/": layers under a scratch overlay, account and name files, mounts.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "sandbox/identity.hpp"
+#include "sandbox/sandbox.hpp"
+
+namespace startrail::sandbox {
+
+inline constexpr const char* k_init_inside = "/.trail/init";
+
+// Folders below ContainerSpec::scratch.
+struct ScratchPaths {
+  fs::path upper, work, bundle, root, runtime, runtime_log, process_id_file;
+};
+[[nodiscard]] ScratchPaths scratch_paths(const fs::path& scratch);
+
+class RootFilesystem {
+ public:
+  // Mounts the overlay on scratch/bundle/rootfs in this process's mount namespace, with the account files
+  // in its upper directory. An upper directory that overlayfs refuses is replaced by a tmpfs, with a note.
+  // Errors: not_found (a layer), unsupported (no overlay here), permission, internal.
+  [[nodiscard]] static Result<RootFilesystem> mount(const ContainerSpec& spec, Mode mode, const Identity& identity);
+
+  // Attaches `tree` at `target` inside; the mount point is made where it is missing, never outside the root
+  // whatever symlinks the image holds (openat2(2), RESOLVE_IN_ROOT).
+  // Errors: invalid_input (a target under /proc, /sys or /dev, or not absolute), conflict, permission.
+  [[nodiscard]] Result<void> attach(const base::Fd& tree, const std::string& target, const Identity& identity) const;
+
+  [[nodiscard]] const std::vector<std::string>& notes() const { return m_notes; }
+
+ private:
+  base::Fd m_root;
+  std::vector<std::string> m_notes;
+};
+
+// A mount of the user's must not hide what the runtime puts there.
+[[nodiscard]] Result<void> check_target(const std::string& target);
+
+}  // namespace startrail::sandbox
