@@ -30,17 +30,19 @@ enum class SourceKind { index, vcs, archive, directory };
 enum class Editable { no, yes };
 
 struct Requirement {
-  std::string name;                 // normalised (PEP 503); empty when a bare URL or path doesn't give one
+  std::string name;  // normalised (PEP 503); empty when a bare URL or path doesn't give one
   std::vector<std::string> extras;
-  std::string specifier;            // PEP 440 set, "" for any: ">=2.0,<3"
-  std::string marker;               // PEP 508 marker without ';', "" for none
+  std::string specifier;  // PEP 440 set, "" for any: ">=2.0,<3"
+  std::string marker;     // PEP 508 marker without ';', "" for none
   SourceKind kind = SourceKind::index;
-  std::string location;             // vcs: "git+https://…@rev#subdirectory=…"; archive: URL or path; directory: path
-  Editable editable = Editable::no;
+  std::string location;              // vcs: "git+https://…@rev#subdirectory=…"; archive: URL or path; directory: path
+  Editable editable = Editable::no;  // also of a VCS checkout, where it is the user's wish only
+  std::vector<std::string> hashes;   // "sha256:…" from --hash: one of them must match what is installed
   Origin origin;
-  std::string as_written;           // the user's own text, for messages
+  std::string as_written;  // the user's own text, for messages
 };
-// The line uv understands: "torch[extra]>=2.0 ; marker", "name @ git+https://…", "-e ./path".
+// The line uv understands: "torch[extra]>=2.0 ; marker", "name @ git+https://…", "-e ./path" (relative to the project
+// folder). Without hashes. uv refuses editable VCS entries, so these come out as plain ones.
 [[nodiscard]] std::string to_pep508(const Requirement& requirement);
 
 // Package index options, as pip's requirements files and uv's pyproject tables give them.
@@ -49,9 +51,13 @@ struct IndexOptions {
   std::vector<Fact<std::string>> extra_index_urls;
   std::vector<Fact<std::string>> find_links;
   std::map<std::string, std::string> package_index;  // [tool.uv.sources]: package → index URL
+  std::optional<Origin> no_index;                    // --no-index: only find_links are searched
+  std::optional<Origin> prereleases;                 // --pre: pre-releases of every package may be taken
 };
 
-// A file whose content decided something; a lock is compared with these.
+// Something whose content decided something; a lock is compared with these. Mostly a file's SHA-256. Of
+// trail.toml and pyproject.toml only the tables that were read count, so that a change of [run] or of a linter's
+// settings keeps a lock valid. "imports" stands for the sorted list of imported packages.
 struct SourceFile {
   std::string file;
   std::string sha256;
@@ -62,7 +68,7 @@ enum class Build { gpu, cpu };
 // trail.toml's [run], [volumes] and so on; every field has a default.
 struct Settings {
   std::optional<Fact<std::string>> image;
-  std::optional<Build> build;                       // [environment] cpu = true
+  std::optional<Build> build;  // [environment] cpu = true
   std::optional<int> gpus;
   std::optional<int> nodes;
   std::optional<Bytes> memory;
@@ -75,26 +81,39 @@ struct Settings {
 };
 
 // What kind of file the packages come from, in the order in which `read` prefers them.
-enum class DeclaredBy { trail_toml, pylock, uv_lock, pyproject, requirements_txt, conda, pipfile, setup_py, requirement_list, imports, nothing };
+enum class DeclaredBy {
+  trail_toml,
+  pylock,
+  uv_lock,
+  pyproject,
+  requirements_txt,
+  conda,
+  pipfile,
+  setup_py,
+  requirement_list,
+  imports,
+  nothing
+};
 
 struct Requirements {
   std::filesystem::path folder;
   DeclaredBy declared_by = DeclaredBy::nothing;
-  std::vector<Requirement> packages;
-  std::vector<Requirement> constraints;             // -c files: bounds, not requests
-  std::optional<Fact<std::string>> python;          // PEP 440 set: ">=3.8"; conda's python=3.8.5 is "==3.8.*"
-  std::optional<Fact<std::string>> cuda;            // conda's cudatoolkit=11.3 → "11.3"
-  std::optional<Fact<std::string>> existing_lock;   // pylock.toml or uv.lock: taken instead of resolving
+  std::vector<Requirement> packages;               // of an existing lock: its pins, for choosing only
+  std::vector<Requirement> constraints;            // -c files: bounds, not requests
+  std::optional<Fact<std::string>> python;         // PEP 440 set: ">=3.8"; conda's python=3.8.5 is "==3.8.*"
+  std::optional<Fact<std::string>> cuda;           // conda's cudatoolkit=11.3 → "11.3"
+  std::optional<Fact<std::string>> existing_lock;  // pylock.toml or uv.lock: taken instead of resolving
   IndexOptions indexes;
   std::vector<Fact<std::string>> system_packages;
   std::optional<Fact<std::vector<std::string>>> command;  // only when unambiguous
   Settings settings;
-  std::vector<SourceFile> sources;                  // sorted by file
-  std::vector<Fact<std::string>> notes;             // what was skipped, mapped or contradicts, one sentence each
+  std::vector<SourceFile> sources;        // sorted by file
+  std::vector<std::string> import_roots;  // where the project's own packages lie: ".", "src"; empty when it has none
+  std::vector<Fact<std::string>> notes;   // what was skipped, mapped or contradicts, one sentence each
 };
 
 struct ReadOptions {
-  std::vector<std::string> requirement_files;       // `-r FILE`: read these instead of looking around
+  std::vector<std::string> requirement_files;  // `-r FILE`: read these instead of looking around
   // pipreqs' module→distribution map and standard-library list; without them, imports are named but not mapped.
   std::filesystem::path module_map;
   std::filesystem::path standard_library_list;

@@ -1,0 +1,35 @@
+// Characters and pieces of text, as the readers of this module look at them. ASCII only, whatever the locale.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace startrail::project {
+
+[[nodiscard]] constexpr bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+[[nodiscard]] constexpr bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+[[nodiscard]] constexpr bool is_alphanumeric(char c) {
+  return is_digit(c) || is_letter(c);
+}
+[[nodiscard]] constexpr bool is_blank(char c) {
+  return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v';
+}
+[[nodiscard]] constexpr bool is_one_of(char c, std::string_view set) {
+  return set.find(c) != std::string_view::npos;
+}
+
+[[nodiscard]] std::string to_lower(std::string_view text);
+// Without blanks and line ends at both ends.
+[[nodiscard]] std::string_view trimmed(std::string_view text);
+[[nodiscard]] std::vector<std::string_view> split(std::string_view text, char separator);
+[[nodiscard]] bool contains_ignoring_case(std::string_view text, std::string_view part);
+
+// The one of `known` that `word` was probably meant to be; "" when none is near.
+[[nodiscard]] std::string_view nearest(std::string_view word, const std::vector<std::string_view>& known);
+
+}  // namespace startrail::project
