@@ -15,7 +15,7 @@ struct Snapshot {
   std::string id;  // SHA-256 of its manifest
   std::size_t files = 0;
   Bytes size;
-  std::vector<std::string> omitted;  // "weights.bin (4.0 GiB: over the 50 MiB file cap)"
+  std::vector<std::string> omitted;  // "weights.bin (4 GiB: over the 50 MiB file cap)"
 };
 struct SnapshotLimits {
   Bytes per_file{50ULL << 20U};

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
-
 #include "base/files.hpp"
 #include "base/hash.hpp"
 #include "base/json.hpp"
@@ -24,7 +22,7 @@ bool is_digest(std::string_view text) {
 bool stays_inside(const std::string& text) {
   const fs::path path(text);
   if (text.empty() || path.is_absolute() || text.find('\0') != std::string::npos) return false;
-  return std::ranges::none_of(path, [](const fs::path& part) { return part == ".." || part == "." || part.empty(); });
+  return path.lexically_normal().string() == text && *path.begin() != ".." && path.has_filename() && path != ".";
 }
 
 // Arrays rather than objects keyed by path: ordered JSON objects look a key up by walking.

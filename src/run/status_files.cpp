@@ -41,7 +41,8 @@ Result<void> write_status(const fs::path& run_directory, const Status& status) {
 
 Result<Status> read_status(const fs::path& run_directory) {
   const fs::path file = run_directory / k_state_file;
-  return TRY_CONTEXT(status_from_json(TRY(base::read_json_file(file))), "read from " + file.string());
+  const Json json = TRY(base::read_json_file(file));
+  return TRY_CONTEXT(status_from_json(json), "read from " + file.string());
 }
 
 Result<void> write_stop_request(const fs::path& run_directory, const StopRequest& request) {

@@ -27,7 +27,8 @@ namespace {
 
 Result<RunSpec> read_spec(const fs::path& run_directory) {
   const fs::path file = run_directory / k_spec_file;
-  return TRY_CONTEXT(run_spec_from_json(TRY(base::read_json_file(file))), "read from " + file.string());
+  const Json json = TRY(base::read_json_file(file));
+  return TRY_CONTEXT(run_spec_from_json(json), "read from " + file.string());
 }
 
 void take_over(RunStore::Listed& run, const Status& status) {
@@ -250,7 +251,8 @@ Result<Json> RunStore::whole_record(const std::string& id) {
 Result<std::vector<RunStore::Listed>> RunStore::list(Which which) {
   std::set<std::string> names = folder_names(m_parts->paths.runs());
   std::vector<Listed> runs;
-  for (Listed& run : TRY(m_parts->index.all())) {
+  auto indexed = TRY(m_parts->index.all());
+  for (Listed& run : indexed) {
     if (names.erase(run.id) != 0) {
       runs.push_back(std::move(run));
     } else {
@@ -259,7 +261,7 @@ Result<std::vector<RunStore::Listed>> RunStore::list(Which which) {
   }
   if (!names.empty()) {
     Rebuilt missing = read_all(m_parts->paths.runs(), names);
-    [[maybe_unused]] const auto indexed = m_parts->index.put_all(missing.runs);
+    [[maybe_unused]] const auto learnt = m_parts->index.put_all(missing.runs);
     std::ranges::move(missing.runs, std::back_inserter(runs));
     std::ranges::stable_sort(runs, std::greater{}, &Listed::created);
   }
