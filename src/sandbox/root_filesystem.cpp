@@ -80,10 +80,52 @@ Result<void> make_home(const fs::path& upper, const std::string& home, const Ide
   return {};
 }
 
-// Files that say who and where the container is. They go into the upper directory before it is mounted: seven
-// small writes instead of seven bind mounts.
-Result<void> write_account_files(const fs::path& upper, const std::vector<Fd>& layers, const ContainerSpec& spec,
-                                 const Identity& identity) {
+// True when the first layer that has `path` has a folder there, or none has it.
+bool may_be_folder(const std::vector<Fd>& layers, const std::string& path) {
+  struct stat status{};
+  for (const auto& layer : layers) {
+    if (::fstatat(layer.get(), path.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) return S_ISDIR(status.st_mode);
+  }
+  return true;
+}
+
+// Makes `path` (relative) and its parents in the upper directory, where they merge with the layers' folders of the
+// same names. Without this the kernel would copy the layers' folders up when something is made in them, and it can't
+// where their owner has no number in this user namespace (a rootless caller on root's store). Symlinks end the walk:
+// what lies behind them is left to be made through the overlay.
+Result<void> make_in_upper(const fs::path& upper, const std::vector<Fd>& layers, const std::string& path) {
+  for (std::size_t end = path.find('/'); true; end = path.find('/', end + 1)) {
+    const std::string part = path.substr(0, end);
+    if (!may_be_folder(layers, part)) return {};
+    TRY(own_folder(upper / part));
+    if (end == std::string::npos) return {};
+  }
+}
+
+Result<void> make_mount_points(const fs::path& upper, const std::vector<Fd>& layers, const ContainerSpec& spec) {
+  for (const auto& mount : spec.mounts) {
+    const std::string path = fs::path(mount.target).lexically_normal().relative_path().parent_path().string();
+    if (!path.empty()) TRY(make_in_upper(upper, layers, path));
+  }
+  for (const auto& file : spec.gpus.mounts)
+    TRY(make_in_upper(upper, layers, fs::path(file.container_path).relative_path().parent_path().string()));
+  return {};
+}
+
+Result<void> make_temporary_folders(const fs::path& upper) {
+  TRY(own_folder(upper / "var"));
+  for (const char* name : {"tmp", "var/tmp"}) {
+    TRY(own_folder(upper / name));
+    if (::chmod((upper / name).c_str(), 01777) != 0)
+      return fail(errno_error(fmt::format("cannot open {} to all", (upper / name).string()), errno));
+  }
+  return {};
+}
+
+// What the layers can't know: accounts, names, folders to write in, mount points. They go into the upper directory
+// before it is mounted: seven small writes instead of seven bind mounts.
+Result<void> fill_upper(const fs::path& upper, const std::vector<Fd>& layers, const ContainerSpec& spec,
+                        const Identity& identity) {
   const std::string home = home_of(spec, identity);
   const fs::path etc = upper / "etc";
   TRY(own_folder(etc));
@@ -94,6 +136,8 @@ Result<void> write_account_files(const fs::path& upper, const std::vector<Fd>& l
   TRY(write_upper(etc / "resolv.conf", resolver_configuration(spec.network)));
   TRY(own_folder(upper / ".trail"));
   TRY(write_upper(upper / ".trail/init", ""));
+  TRY(make_temporary_folders(upper));
+  TRY(make_mount_points(upper, layers, spec));
   return make_home(upper, home, identity);
 }
 
@@ -198,7 +242,7 @@ Result<RootFilesystem> RootFilesystem::mount(const ContainerSpec& spec, Mode mod
   RootFilesystem result;
   TRY(base::make_directories(paths.root, k_folder));
   TRY(make_upper(paths));
-  TRY(write_account_files(paths.upper, layers, spec, identity));
+  TRY(fill_upper(paths.upper, layers, spec, identity));
   if (const auto mounted = mount_layers(layers, paths, mode); !mounted) {
     // Some filesystems can't hold an upper directory (another overlay, NFS): memory can.
     TRY(base::make_directories(spec.scratch / "memory", k_folder));
@@ -207,7 +251,7 @@ Result<RootFilesystem> RootFilesystem::mount(const ContainerSpec& spec, Mode mod
     in_memory.upper = spec.scratch / "memory/upper";
     in_memory.work = spec.scratch / "memory/work";
     TRY(make_upper(in_memory));
-    TRY(write_account_files(in_memory.upper, layers, spec, identity));
+    TRY(fill_upper(in_memory.upper, layers, spec, identity));
     TRY_CONTEXT(mount_layers(layers, in_memory, mode),
                 "with a scratch folder in memory, after: " + mounted.error().message);
     result.m_notes.push_back(
