@@ -1,0 +1,23 @@
+# The `trail` program. Configuring works while a module still has no sources: the program waits for all of them.
+set(trail_modules app project machine catalog sandbox volume lock image run supervise engine_local)
+set(missing_modules "")
+foreach(module ${trail_modules})
+  if(NOT TARGET startrail_${module})
+    list(APPEND missing_modules ${module})
+  endif()
+endforeach()
+
+startrail_module(cli LINK_PUBLIC app)
+if(TARGET startrail_cli)
+  # main is the program's alone, so that tests can link the rest.
+  get_target_property(cli_sources startrail_cli SOURCES)
+  list(FILTER cli_sources EXCLUDE REGEX "/main\\.cpp$")
+  set_target_properties(startrail_cli PROPERTIES SOURCES "${cli_sources}")
+  if(missing_modules)
+    message(STATUS "trail is not built yet: no sources of ${missing_modules}")
+  else()
+    add_executable(trail ${CMAKE_SOURCE_DIR}/src/cli/main.cpp)
+    target_link_libraries(trail PRIVATE startrail_cli)
+    install(TARGETS trail RUNTIME DESTINATION bin)
+  endif()
+endif()

@@ -1,0 +1,47 @@
+#include "app/installation.hpp"
+
+#include <fmt/format.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include "base/files.hpp"
+
+namespace startrail::app {
+namespace {
+
+std::string user_name() {
+  const passwd* entry = ::getpwuid(::getuid());
+  return entry == nullptr ? fmt::format("uid {}", ::getuid()) : std::string(entry->pw_name);
+}
+
+Error unusable(Error reason, const fs::path& root) {
+  if (reason.code == ErrorCode::internal) reason.code = ErrorCode::permission;
+  return std::move(reason)
+      .with_context(fmt::format("{} keeps images and runs", root.string()))
+      .with_hint("set STARTRAIL_HOME to a folder of yours with some free gigabytes");
+}
+
+}  // namespace
+
+Result<Installation> find_installation() {
+  Installation installation{.environment = base::current_environment()};
+  installation.paths = TRY(base::state_paths(installation.environment));
+  std::error_code failed;
+  installation.program = fs::read_symlink("/proc/self/exe", failed);
+  if (failed) return fail(base::errno_error("cannot read /proc/self/exe", failed.value()));
+  installation.host = machine::host_paths_from_environment();
+  installation.user = user_name();
+  return installation;
+}
+
+Result<void> prepare_state(const Installation& installation) {
+  const fs::path& root = installation.paths.root;
+  for (const auto& folder : {root, installation.paths.runs(), installation.paths.store()})
+    if (auto made = base::make_directories(folder); !made) return fail(unusable(std::move(made).error(), root));
+  if (::access(installation.paths.runs().c_str(), W_OK | X_OK) != 0)
+    return fail(unusable(
+        base::errno_error(fmt::format("cannot write in {}", installation.paths.runs().string()), errno), root));
+  return {};
+}
+
+}  // namespace startrail::app

@@ -1,0 +1,28 @@
+// What every use case starts from: where things are kept, and which program this is.
+#pragma once
+
+#include <filesystem>
+
+#include "base/error.hpp"
+#include "base/process.hpp"
+#include "base/state_paths.hpp"
+#include "machine/machine.hpp"
+
+namespace startrail::app {
+
+struct Installation {
+  base::StatePaths paths;
+  std::filesystem::path program;  // this executable, started again for supervisors and background work
+  machine::HostPaths host;
+  base::Environment environment;  // the caller's
+  std::string user;               // login name of the real user, "uid 1234" when there is none
+};
+
+// Reads the environment; makes nothing. Errors: invalid_input (STARTRAIL_HOME, HOME).
+[[nodiscard]] Result<Installation> find_installation();
+
+// Makes the state directory and proves that it can be written.
+// Errors: permission, no_space, conflict, each naming the folder and STARTRAIL_HOME.
+[[nodiscard]] Result<void> prepare_state(const Installation& installation);
+
+}  // namespace startrail::app

@@ -1,0 +1,25 @@
+#include "app/list_runs.hpp"
+
+namespace startrail::app {
+
+Result<run::RunStore> open_runs(const Installation& installation, Reporter& reporter) {
+  return run::RunStore::open(installation.paths, [&](std::string_view text) { reporter.warn(text); });
+}
+
+Json to_json(const std::vector<run::RunStore::Listed>& runs) {
+  Json list = Json::array();
+  for (const auto& run : runs) {
+    list.push_back(Json{{"id", run.id},
+                        {"state", run::name(run.state)},
+                        {"command", run.command},
+                        {"image", run.image_id.empty() ? Json(nullptr) : Json(run.image_id)},
+                        {"workspace", run.workspace},
+                        {"created", base::to_text(run.created)},
+                        {"ended", run.ended ? Json(base::to_text(*run.ended)) : Json(nullptr)},
+                        {"exit_code", base::or_null(run.exit_code)},
+                        {"cause", run.cause.empty() ? Json(nullptr) : Json(run.cause)}});
+  }
+  return Json{{"runs", std::move(list)}};
+}
+
+}  // namespace startrail::app

@@ -1,0 +1,241 @@
+#include "app/run_project.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "app/circumstances.hpp"
+#include "base/files.hpp"
+
+namespace startrail::app {
+namespace {
+
+// Everything that a run's environment comes from, whichever way it was named.
+struct Environment {
+  std::optional<image::Image> image;
+  std::string lock_toml, lock_digest;
+  Json in_words;
+};
+
+Error no_command() {
+  return base::error(ErrorCode::invalid_input, "there is no command to run, and the project doesn't name one")
+      .with_hint("say it after `--`: trail run -- python train.py")
+      .with_hint("or keep it in trail.toml: [run] command = \"python train.py\"");
+}
+
+Result<sandbox::Support> isolation_support(const machine::Machine& machine, Isolation isolation, Reporter& reporter) {
+  if (isolation == Isolation::automatic) return sandbox::probe(machine);
+  reporter.warn(
+      "--isolation none: the command runs on this machine itself, with your rights and without limits by the kernel");
+  return sandbox::Support{.mode = sandbox::Mode::none,
+                          .limits_by = "no isolation (--isolation none): the supervisor watches memory"};
+}
+
+std::string_view mode_name(sandbox::Mode mode) {
+  switch (mode) {
+    case sandbox::Mode::root: return "root";
+    case sandbox::Mode::rootless: return "rootless";
+    case sandbox::Mode::none: return "none";
+  }
+  return "none";
+}
+
+sandbox::Limits limits_of(const RunRequest& request, const project::Settings& settings) {
+  sandbox::Limits limits;
+  limits.memory = request.memory ? request.memory : settings.memory;
+  limits.cpus = request.cpus ? request.cpus : settings.cpus;
+  limits.pids = request.pids ? request.pids : settings.pids;
+  limits.shm_size = request.shm_size.value_or(settings.shm_size.value_or(Bytes{0}));
+  return limits;
+}
+
+GpuRequest gpus_of(const RunRequest& request, const project::Settings& settings, project::Build build) {
+  if (request.gpus) return *request.gpus;
+  if (build == project::Build::cpu || settings.gpus == 0) return {.kind = GpuRequest::Kind::none};
+  if (settings.gpus) return {.kind = GpuRequest::Kind::count, .count = *settings.gpus};
+  return {};
+}
+
+Result<run::RunSpec> spec_of(const Installation& installation, const RunRequest& request,
+                             const project::Requirements& needs, project::Build build,
+                             const machine::Machine& machine) {
+  run::RunSpec spec;
+  spec.command = request.command;
+  if (spec.command.empty() && needs.command) spec.command = needs.command->value;
+  if (spec.command.empty()) return fail(no_command());
+  spec.workspace = needs.folder;
+  spec.limits = limits_of(request, needs.settings);
+  spec.network = request.network;
+  spec.extra_mounts = request.mounts;
+  spec.environment = request.environment;
+  for (const auto& [name, value] : needs.settings.environment) spec.environment.emplace(name, value);
+  const GpuRequest gpus = gpus_of(request, needs.settings, build);
+  spec.gpus = TRY(pick_gpus(gpus, machine, installation.host));
+  spec.gpus_requested_all = gpus.kind == GpuRequest::Kind::all;
+  spec.stop_grace_seconds =
+      request.grace_seconds.value_or(needs.settings.stop_grace_seconds.value_or(spec.stop_grace_seconds));
+  return spec;
+}
+
+// "torch:2.6" among the images that are here; the newest one that fits.
+Result<std::string> image_by_name(const fs::path& store, const std::string& name) {
+  const auto colon = name.find(':');
+  if (colon == std::string::npos || name.starts_with("sha256:")) return name;
+  std::string framework = project::normalized_name(name.substr(0, colon));
+  if (framework == "pytorch") framework = "torch";
+  const std::string version = name.substr(colon + 1);
+  for (const auto& summary : TRY(image::list(store))) {
+    const bool same_series =
+        summary.framework_version == version || summary.framework_version.starts_with(version + ".");
+    if (summary.framework == framework && same_series) return summary.id;
+  }
+  return fail(base::error(ErrorCode::not_found, fmt::format("there is no image {} here", name))
+                  .with_hint("see those that are here: trail image list")
+                  .with_hint(fmt::format("or let it be made for the project: trail run --framework {}=={}.*", framework,
+                                         version)));
+}
+
+Result<Environment> named_image(const Installation& installation, const std::string& name) {
+  const fs::path store = installation.paths.store();
+  const std::string id = TRY(image_by_name(store, name));
+  Environment found{.image = TRY(image::open(store, id))};
+  const Json told = TRY(image::inspect(store, found.image->id));
+  found.lock_toml = base::string_at(told, "lock");
+  found.lock_digest = base::string_at(told, "lock_digest");
+  found.in_words = Json{{"python", found.image->python},
+                        {"framework", base::member(told, "framework")},
+                        {"framework_version", base::member(told, "framework_version")}};
+  return found;
+}
+
+void show_plan(const image::Plan& plan, Reporter& reporter) {
+  if (plan.wheels_missing == 0 && plan.builds == 0 && !plan.base_missing) return;
+  std::string what = fmt::format("{} of {} wheels to download ({})", plan.wheels_missing, plan.wheels_total,
+                                 base::to_text(plan.download));
+  if (plan.builds > 0) what += fmt::format(", {} to build", plan.builds);
+  if (plan.base_missing) what += ", a Debian base to make";
+  reporter.note(fmt::format("{}; needs {} of disk, {} free", what, base::to_text(plan.disk_needed),
+                            base::to_text(plan.disk_free)));
+}
+
+bool is_all_here(const image::Plan& plan) {
+  return plan.wheels_missing == 0 && plan.builds == 0 && !plan.base_missing;
+}
+
+struct Journey {
+  const Installation& installation;
+  const RunRequest& request;
+  Phases& phases;
+  Reporter& reporter;
+  machine::Machine machine;
+  sandbox::Support support;
+  project::Requirements needs;
+  project::Build build = project::Build::gpu;
+  Environment environment;
+  std::vector<std::string> notes;
+  std::optional<FolderState> folder;
+
+  void begin_snapshot() {
+    if (!folder && request.snapshot == TakeSnapshot::yes) folder.emplace(needs.folder, installation.paths.snapshots());
+  }
+
+  Result<void> take_named_image() {
+    needs = TRY(read_settings_only());
+    environment = TRY(named_image(installation, *request.image));
+    begin_snapshot();
+    phases.end("opening the image");
+    return {};
+  }
+
+  // A folder whose requirements can't be read still runs in an image that was named; its settings are taken if they can
+  // be.
+  Result<project::Requirements> read_settings_only() {
+    LockRequest asked = request.project;
+    asked.folder = TRY(project_folder(asked.folder));
+    project::Requirements bare{.folder = asked.folder};
+    if (project::needs_module_map(asked.folder)) return bare;
+    auto read = project::read(asked.folder, {});
+    if (!read) return bare;
+    return std::move(*read);
+  }
+
+  Result<void> lock_and_ensure() {
+    auto locked = TRY(lock_project(installation, machine, request.project, phases, reporter));
+    needs = std::move(locked.needs);
+    build = locked.lock.build;
+    if (request.command.empty() && !needs.command) return fail(no_command());
+    const auto plan = TRY(image::plan(locked.lock, installation.paths.store()));
+    show_plan(plan, reporter);
+    phases.end("planning");
+    // While gigabytes arrive the code may still change: then the snapshot waits until the start is near.
+    if (is_all_here(plan)) begin_snapshot();
+    environment.image = TRY(image::ensure(
+        locked.lock, machine, {.store = installation.paths.store(), .lock_directory = locked.folder}, reporter));
+    begin_snapshot();
+    environment.lock_toml = lock::to_toml(locked.lock);
+    environment.lock_digest = lock::digest(locked.lock);
+    environment.in_words = image_in_words(locked.lock);
+    phases.end("the image");
+    return {};
+  }
+
+  Result<void> prepare_environment() {
+    if (support.mode == sandbox::Mode::none) {
+      needs = TRY(read_settings_only());
+      begin_snapshot();
+      return {};
+    }
+    return request.image ? take_named_image() : lock_and_ensure();
+  }
+
+  void add_folder_state(run::RunSpec& spec, run::Circumstances& circumstances) {
+    if (!folder) return;
+    auto found = folder->wait();
+    circumstances.git = std::move(found.git);
+    if (found.snapshot)
+      spec.snapshot = found.snapshot->id;
+    else
+      circumstances.notes.push_back(fmt::format("no snapshot of the code: {}", found.problem));
+    if (!found.problem.empty())
+      reporter.warn(fmt::format(
+          "the code's snapshot could not be taken, so this run can't be repeated from its record: {}", found.problem));
+    phases.beside("the code's snapshot", found.took);
+  }
+
+  Result<PreparedRun> prepared() {
+    PreparedRun run{.spec = TRY(spec_of(installation, request, needs, build, machine))};
+    run.spec.isolation = mode_name(support.mode);
+    run.spec.image_id = environment.image ? environment.image->id : "";
+    run.spec.lock_toml = environment.lock_toml;
+    run.spec.lock_digest = environment.lock_digest;
+    run.circumstances = circumstances_of(installation, machine, run.spec, support);
+    run.circumstances.image = environment.in_words;
+    add_folder_state(run.spec, run.circumstances);
+    run.image = std::move(environment.image);
+    phases.end("waiting for the snapshot");
+    return run;
+  }
+};
+
+}  // namespace
+
+Result<image::Image> ensure_image(const Installation& installation, const lock::Lock& lock,
+                                  const fs::path& lock_directory, const machine::Machine& machine, Reporter& reporter) {
+  show_plan(TRY(image::plan(lock, installation.paths.store())), reporter);
+  return image::ensure(lock, machine, {.store = installation.paths.store(), .lock_directory = lock_directory},
+                       reporter);
+}
+
+Result<PreparedRun> prepare_run(const Installation& installation, const RunRequest& request, Phases& phases,
+                                Reporter& reporter) {
+  Journey journey{installation, request, phases, reporter};
+  TRY(prepare_state(installation));
+  journey.machine = machine::survey(installation.host, installation.paths.root, machine::Depth::quick);
+  phases.end("looking at the machine");
+  journey.support = TRY(isolation_support(journey.machine, request.isolation, reporter));
+  phases.end("looking for isolation");
+  TRY(journey.prepare_environment());
+  return journey.prepared();
+}
+
+}  // namespace startrail::app

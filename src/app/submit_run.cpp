@@ -1,0 +1,57 @@
+#include "app/submit_run.hpp"
+
+#include <fmt/format.h>
+
+#include "app/circumstances.hpp"
+#include "engine/local/local_engine.hpp"
+#include "run/git_facts.hpp"
+#include "run/snapshot.hpp"
+
+namespace startrail::app {
+namespace {
+
+FolderState::Found look_at(const fs::path& folder, const fs::path& snapshots) {
+  const auto begin = Phases::Clock::now();
+  FolderState::Found found;
+  found.git = run::git_facts(folder);
+  if (auto snapshot = run::take_snapshot(folder, snapshots, {}))
+    found.snapshot = std::move(*snapshot);
+  else
+    found.problem = std::move(snapshot.error().message);
+  found.took = Phases::Clock::now() - begin;
+  return found;
+}
+
+}  // namespace
+
+FolderState::FolderState(fs::path folder, fs::path snapshots)
+    : m_found(std::async(std::launch::async, [folder = std::move(folder), snapshots = std::move(snapshots)] {
+        return look_at(folder, snapshots);
+      })) {}
+
+run::Circumstances circumstances_of(const Installation& installation, const machine::Machine& machine,
+                                    const run::RunSpec& spec, const sandbox::Support& support) {
+  run::Circumstances circumstances;
+  circumstances.created = base::now();
+  circumstances.user = installation.user;
+  circumstances.hostname = machine.hostname;
+  circumstances.machine = machine::to_json(machine);
+  circumstances.seeds = find_seeds(spec.command, spec.environment);
+  circumstances.limits_by = support.limits_by;
+  return circumstances;
+}
+
+Result<SubmittedRun> submit_run(const Installation& installation, PreparedRun prepared, Phases& phases,
+                                Reporter& reporter) {
+  auto store = TRY(run::RunStore::open(installation.paths, [&](std::string_view text) { reporter.warn(text); }));
+  SubmittedRun submitted{.spec = std::move(prepared.spec), .image = std::move(prepared.image)};
+  submitted.id = TRY(store.create(submitted.spec, prepared.circumstances));
+  submitted.spec.id = submitted.id;
+  phases.end("writing the record");
+  const auto engine = engine::local::make_engine(installation.paths, installation.program);
+  TRY(engine->submit(submitted.id));
+  phases.end("starting the supervisor");
+  return submitted;
+}
+
+}  // namespace startrail::app

@@ -1,0 +1,184 @@
+// `trail image list|inspect|prune|verify-store`.
+#include <fmt/format.h>
+
+#include "app/images.hpp"
+#include "base/units.hpp"
+#include "cli/commands.hpp"
+#include "cli/output.hpp"
+#include "cli/table.hpp"
+#include "cli/terminal_reporter.hpp"
+
+namespace startrail::cli {
+namespace {
+
+constexpr std::size_t k_short_id = 19;  // "sha256:" and twelve digits
+
+constexpr Manual k_list_manual{.name = "image list",
+                               .arguments = "[OPTIONS]",
+                               .summary = "List the images that are here, newest first.",
+                               .examples = "  trail image list\n  trail image list --json\n"};
+constexpr Manual k_inspect_manual{.name = "image inspect",
+                                  .arguments = "[OPTIONS] ID",
+                                  .summary = "Show what an image is made of.",
+                                  .examples = "  trail image inspect 3f2a\n"};
+constexpr Manual k_prune_manual{.name = "image prune",
+                                .arguments = "[OPTIONS]",
+                                .summary = "Remove images that no live run uses.",
+                                .examples =
+                                    "  trail image prune --unused 30d    Those not used for 30 days\n"
+                                    "  trail image prune --all           All, with their wheels and bases\n"};
+constexpr Manual k_verify_manual{
+    .name = "image verify-store",
+    .arguments = "[OPTIONS]",
+    .summary = "Check every file of the store against its hash, and every image against its wheels.",
+    .examples = "  trail image verify-store\n"};
+
+std::string or_dash(const std::string& text) {
+  return text.empty() ? "-" : text;
+}
+
+std::string table_of(const std::vector<image::Summary>& images) {
+  Table table({"IMAGE", "FRAMEWORK", "PYTHON", "BASE", "PACKAGES", "SIZE", "MADE", "USED"});
+  const auto now = base::now();
+  for (const auto& image : images)
+    table.add({image.id.substr(0, k_short_id),
+               or_dash(image.framework.empty() ? "" : image.framework + " " + image.framework_version),
+               or_dash(image.python), or_dash(image.suite), fmt::format("{}", image.packages),
+               base::to_text(image.size), base::ago(image.created, now), base::ago(image.last_used, now)});
+  return table.text(output_width());
+}
+
+std::string text_of_value(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  return value.is_null() ? "-" : base::to_compact_text(value);
+}
+
+std::string text_of_image(const Json& image) {
+  std::string text;
+  for (const auto& [key, value] : image.items()) {
+    if (key == "packages" || key == "lock" || value.is_structured()) continue;
+    text += fmt::format("{:<18}{}\n", key, text_of_value(value));
+  }
+  for (const auto& package : base::member(image, "packages"))
+    text += fmt::format("  {} {}\n", base::string_at(package, "name"), base::string_at(package, "version"));
+  return text;
+}
+
+Result<image::PruneOptions> prune_options(const std::optional<std::string>& unused, bool all) {
+  image::PruneOptions options{.everything_unused = all};
+  if (!unused && !all)
+    return fail(base::error(ErrorCode::usage, "`trail image prune` needs to know what to remove")
+                    .with_hint("those not used for a while: trail image prune --unused 30d")
+                    .with_hint("all that no live run uses: trail image prune --all"));
+  if (!unused) return options;
+  const auto duration = base::parse_duration(*unused);
+  if (!duration)
+    return fail(base::error(ErrorCode::usage, fmt::format("--unused `{}` is not a duration", *unused))
+                    .with_hint("for example: --unused 30d"));
+  options.unused_for = *duration;
+  return options;
+}
+
+}  // namespace
+
+int image_list_command(Words words) {
+  bool json = false;
+  CommandLine line(k_list_manual);
+  line.flag("--json", json, "Print JSON");
+  if (const auto leave = parse_or_leave(line, words)) return *leave;
+
+  const Format format = json ? Format::json : Format::text;
+  const auto installation = app::find_installation();
+  if (!installation) return report(installation.error(), format);
+  const auto images = image::list(installation->paths.store());
+  if (!images) return report(images.error(), format);
+  if (json)
+    print_json(app::to_json(*images));
+  else if (images->empty())
+    say("no images yet; make one: trail image build");
+  else
+    print(table_of(*images));
+  return 0;
+}
+
+int image_inspect_command(Words words) {
+  bool json = false;
+  std::optional<std::string> id;
+  CommandLine line(k_inspect_manual);
+  line.flag("--json", json, "Print JSON");
+  line.argument("id", id);
+  if (const auto leave = parse_or_leave(line, words)) return *leave;
+
+  const Format format = json ? Format::json : Format::text;
+  if (!id)
+    return report(base::error(ErrorCode::usage, "`trail image inspect` needs an image")
+                      .with_hint("see those that are here: trail image list"),
+                  format);
+  const auto installation = app::find_installation();
+  if (!installation) return report(installation.error(), format);
+  const auto image = image::inspect(installation->paths.store(), *id);
+  if (!image) return report(image.error(), format);
+  if (json)
+    print_json(*image);
+  else
+    print(text_of_image(*image));
+  return 0;
+}
+
+int image_prune_command(Words words) {
+  bool json = false, all = false;
+  std::optional<std::string> unused;
+  CommandLine line(k_prune_manual);
+  line.value("--unused", unused, "TIME", "Images not used for this long, e.g. 30d");
+  line.flag("--all", all, "All images, and wheels and bases that nothing needs then");
+  line.flag("--json", json, "Print JSON");
+  if (const auto leave = parse_or_leave(line, words)) return *leave;
+
+  const Format format = json ? Format::json : Format::text;
+  const auto options = prune_options(unused, all);
+  if (!options) return report(options.error(), format);
+  const auto installation = app::find_installation();
+  if (!installation) return report(installation.error(), format);
+  TerminalReporter reporter(traits_of_stderr(), Verbosity::normal);
+  const auto pruned = app::prune_images(*installation, *options, reporter);
+  reporter.finish();
+  if (!pruned) return report(pruned.error(), format);
+  if (json)
+    print_json(Json{{"images", pruned->images},
+                    {"wheels", pruned->wheels},
+                    {"bases", pruned->bases},
+                    {"freed_bytes", pruned->freed.count}});
+  else
+    say(fmt::format("removed {} images, {} wheels and {} bases: {} freed", pruned->images, pruned->wheels,
+                    pruned->bases, base::to_text(pruned->freed)));
+  return 0;
+}
+
+int image_verify_store_command(Words words) {
+  bool json = false;
+  CommandLine line(k_verify_manual);
+  line.flag("--json", json, "Print JSON");
+  if (const auto leave = parse_or_leave(line, words)) return *leave;
+
+  const Format format = json ? Format::json : Format::text;
+  const auto installation = app::find_installation();
+  if (!installation) return report(installation.error(), format);
+  TerminalReporter reporter(traits_of_stderr(), Verbosity::normal);
+  const auto faults = image::verify_store(installation->paths.store(), reporter);
+  reporter.finish();
+  if (!faults) return report(faults.error(), format);
+  Json list = Json::array();
+  for (const auto& fault : *faults) {
+    list.push_back(Json{{"what", fault.what}, {"path", fault.path.string()}});
+    if (!json) print(fmt::format("{}\n  {}\n", fault.what, fault.path.string()));
+  }
+  if (json)
+    print_json(Json{{"faults", list}});
+  else
+    say(faults->empty()
+            ? "every stored file is as it should be"
+            : fmt::format("{} faults; remove what is broken and build again: trail image prune --all", faults->size()));
+  return faults->empty() ? 0 : 1;
+}
+
+}  // namespace startrail::cli

@@ -1,0 +1,78 @@
+#include <fmt/format.h>
+
+#include "app/list_runs.hpp"
+#include "cli/commands.hpp"
+#include "cli/output.hpp"
+#include "cli/table.hpp"
+#include "cli/terminal_reporter.hpp"
+
+namespace startrail::cli {
+namespace {
+
+constexpr Manual k_manual{.name = "ps",
+                          .arguments = "[OPTIONS]",
+                          .summary = "List the runs that are going on, and the latest that ended.",
+                          .examples =
+                              "  trail ps          What is going on\n"
+                              "  trail ps -a       All runs, newest first\n"
+                              "  trail ps --json   The same for scripts\n"};
+
+constexpr std::size_t k_latest_ended = 5;
+constexpr std::size_t k_longest_command = 40;
+
+std::string duration_of(const run::RunStore::Listed& run, base::Time now) {
+  const auto took = std::chrono::floor<std::chrono::seconds>(run.ended.value_or(now) - run.created);
+  if (took < std::chrono::seconds(60)) return fmt::format("{} s", std::max<long long>(0, took.count()));
+  return base::to_text(took);
+}
+
+std::string outcome_of(const run::RunStore::Listed& run) {
+  if (!run::is_final(run.state)) return "";
+  if (!run.cause.empty()) return run.cause;
+  return run.exit_code ? fmt::format("exit code {}", *run.exit_code) : "";
+}
+
+std::string table_of(const std::vector<run::RunStore::Listed>& runs) {
+  Table table({"RUN", "STATE", "COMMAND", "AGE", "TIME", "EXIT"});
+  const auto now = base::now();
+  for (const auto& run : runs)
+    table.add({run.id, std::string(run::name(run.state)), cut_to_columns(run.command, k_longest_command),
+               base::ago(run.created, now), duration_of(run, now), outcome_of(run)});
+  return table.text(output_width());
+}
+
+// Live runs, and the few that ended last, so that "what became of it?" needs no flag.
+std::vector<run::RunStore::Listed> recent(std::vector<run::RunStore::Listed> runs) {
+  std::size_t ended = 0;
+  std::erase_if(runs, [&](const auto& run) { return run::is_final(run.state) && ++ended > k_latest_ended; });
+  return runs;
+}
+
+}  // namespace
+
+int ps_command(Words words) {
+  bool all = false, json = false;
+  CommandLine line(k_manual);
+  line.flag("-a,--all", all, "All runs");
+  line.flag("--json", json, "Print JSON");
+  if (const auto leave = parse_or_leave(line, words)) return *leave;
+
+  const Format format = json ? Format::json : Format::text;
+  const auto installation = app::find_installation();
+  if (!installation) return report(installation.error(), format);
+  TerminalReporter reporter(traits_of_stderr(), Verbosity::normal);
+  auto store = app::open_runs(*installation, reporter);
+  if (!store) return report(store.error(), format);
+  auto runs = store->list(run::RunStore::Which::all);
+  if (!runs) return report(runs.error(), format);
+  if (!all) *runs = recent(std::move(*runs));
+  if (json)
+    print_json(app::to_json(*runs));
+  else if (runs->empty())
+    say("no runs yet; start one: trail run -- python train.py");
+  else
+    print(table_of(*runs));
+  return 0;
+}
+
+}  // namespace startrail::cli
