@@ -2,35 +2,34 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <vector>
+#include <string_view>
+#include <utility>
 
 #include "base/files.hpp"
 #include "base/process.hpp"
 #include "run/snapshot.hpp"
+#include "run/snapshot_objects.hpp"
 
 namespace startrail::app {
 namespace {
 
 constexpr Bytes k_largest_shown{256U << 10U};
 
-// A restored snapshot that goes away with this object.
-class Restored {
+// A folder for two versions of one file after the other; goes away with this object.
+class Scratch {
  public:
-  static Result<Restored> make(const fs::path& snapshots, const std::string& id) {
-    Restored restored(TRY(base::make_temporary_directory(fs::temp_directory_path(), "trail-diff")));
-    TRY(run::restore_snapshot(snapshots, id, restored.m_folder / "code"));
-    return restored;
+  static Result<Scratch> make() {
+    return Scratch(TRY(base::make_temporary_directory(fs::temp_directory_path(), "trail-diff")));
   }
-  Restored(Restored&& other) noexcept : m_folder(std::exchange(other.m_folder, {})) {}
-  Restored& operator=(Restored&&) = delete;
-  ~Restored() {
+  Scratch(Scratch&& other) noexcept : m_folder(std::exchange(other.m_folder, {})) {}
+  Scratch& operator=(Scratch&&) = delete;
+  ~Scratch() {
     if (!m_folder.empty()) (void)base::remove_tree(m_folder);
   }
-  [[nodiscard]] fs::path file(const std::string& path) const { return m_folder / "code" / path; }
+  [[nodiscard]] fs::path file(std::string_view name) const { return m_folder / name; }
 
  private:
-  explicit Restored(fs::path folder) : m_folder(std::move(folder)) {}
+  explicit Scratch(fs::path folder) : m_folder(std::move(folder)) {}
   fs::path m_folder;
 };
 
@@ -39,10 +38,19 @@ bool is_small_text(const fs::path& file) {
   return content && content->find('\0') == std::string::npos;
 }
 
-Json unified_diff(const Restored& a, const Restored& b, const std::string& path) {
-  if (!is_small_text(a.file(path)) || !is_small_text(b.file(path))) return nullptr;
-  const auto result = base::run_process({.argv = {"diff", "-u", "--label", "a/" + path, "--label", "b/" + path,
-                                                  a.file(path).string(), b.file(path).string()}});
+struct Versions {
+  std::string path, a, b;  // digests
+};
+
+Json unified_diff(const run::SnapshotObjects& objects, const Scratch& scratch, const Versions& versions) {
+  const fs::path a = scratch.file("a"), b = scratch.file("b");
+  (void)base::remove_tree(a);
+  (void)base::remove_tree(b);
+  constexpr mode_t mode = 0600;
+  if (!objects.extract(versions.a, a, mode) || !objects.extract(versions.b, b, mode)) return nullptr;
+  if (!is_small_text(a) || !is_small_text(b)) return nullptr;
+  const auto result = base::run_process({.argv = {"diff", "-u", "--label", "a/" + versions.path, "--label",
+                                                  "b/" + versions.path, a.string(), b.string()}});
   if (!result || result->exit_code > 1) return nullptr;
   return result->output;
 }
@@ -55,20 +63,18 @@ Result<Json> diff_code(const fs::path& snapshots, const std::string& a, const st
   const Json files_a = base::member(TRY(run::snapshot_manifest(snapshots, a)), "files");
   const Json files_b = base::member(TRY(run::snapshot_manifest(snapshots, b)), "files");
   Json added = Json::array(), removed = Json::array(), changed = Json::array();
-  std::vector<std::string> differing;
+  const run::SnapshotObjects objects(snapshots);
+  const auto scratch = TRY(Scratch::make());
   for (const auto& [path, digest] : files_b.items())
     if (!files_a.contains(path)) added.push_back(path);
   for (const auto& [path, digest] : files_a.items()) {
     if (!files_b.contains(path))
       removed.push_back(path);
     else if (files_b[path] != digest)
-      differing.push_back(path);
-  }
-  if (!differing.empty()) {
-    const auto code_a = TRY(Restored::make(snapshots, a));
-    const auto code_b = TRY(Restored::make(snapshots, b));
-    for (const auto& path : differing)
-      changed.push_back(Json{{"path", path}, {"diff", unified_diff(code_a, code_b, path)}});
+      changed.push_back(
+          Json{{"path", path},
+               {"diff",
+                unified_diff(objects, scratch, {path, digest.get<std::string>(), files_b[path].get<std::string>()})}});
   }
   if (added.empty() && removed.empty() && changed.empty()) return Json(nullptr);
   return Json{{"added", added}, {"removed", removed}, {"changed", changed}};

@@ -61,7 +61,7 @@ struct Again {
   }
 
   Result<std::optional<image::Image>> find_image(const fs::path& folder, Json& in_words) {
-    if (spec.isolation == "none") return std::optional<image::Image>();
+    if (spec.image_id.empty()) return std::optional<image::Image>();
     const std::string recorded = spec.image_id;
     in_words = base::member(record, "image");
     auto image = spec.lock_toml.empty() ? TRY(image::open(installation.paths.store(), recorded))

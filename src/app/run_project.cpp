@@ -180,10 +180,11 @@ struct Journey {
   }
 
   Result<void> prepare_environment() {
-    if (support.mode == sandbox::Mode::none) {
+    // Without isolation a folder that declares nothing gets the machine as it is.
+    if (support.mode == sandbox::Mode::none && !request.image) {
       needs = TRY(read_settings_only());
       begin_snapshot();
-      return {};
+      if (needs.declared_by == project::DeclaredBy::nothing) return {};
     }
     return request.image ? take_named_image() : lock_and_ensure();
   }

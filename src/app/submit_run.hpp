@@ -43,7 +43,7 @@ class FolderState {
 struct PreparedRun {
   run::RunSpec spec;  // without an id
   run::Circumstances circumstances;
-  std::optional<image::Image> image;  // none with --isolation none
+  std::optional<image::Image> image;  // none when the machine itself is the environment
 };
 
 // A run that was handed to its engine.
