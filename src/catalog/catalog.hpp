@@ -14,27 +14,33 @@ namespace startrail::catalog {
 
 // One row: a framework series with what it works with. Every fact has a source in catalog/*.toml.
 struct Combination {
-  std::string framework;                 // distribution name: "torch", "tensorflow", "jax"
-  std::string series;                    // "2.6"
-  std::string cuda, cudnn, nccl;         // "12.4", "9.1.0.70", "2.21.5"; "" when bundled or none
-  std::vector<std::string> pythons;      // minors with wheels, "3.9" … "3.13"
-  std::string driver_floor;              // "525.60.13", Linux x86_64
-  std::vector<std::string> architectures; // compute capabilities with kernels, "5.0" …; PTX of the last runs on newer ones when `ptx`
+  std::string framework;             // distribution name: "torch", "tensorflow", "jax"
+  std::string series;                // "2.6"
+  std::string newest;                // its newest release that the catalog knows: "2.6.0"
+  std::string cuda, cudnn, nccl;     // "12.4", "9.1.0.70", "2.21.5"; "" when bundled or none
+  std::vector<std::string> pythons;  // minors with wheels, "3.9" … "3.13"
+  std::string driver_floor;          // "525.60.13", Linux x86_64
+  std::vector<std::string>
+      architectures;  // compute capabilities with kernels, "5.0" …; PTX of the last runs on newer ones when `ptx`
   bool ptx = false;
-  std::string glibc_floor;               // "2.28"
-  std::string gpu_extra;                 // "and-cuda": the extra that brings the GPU libraries
-  std::string index;                     // "" for the default index, else the URL that has these wheels
-  std::string cpu_index;                 // where the CPU build is, "" when the default wheel is the CPU build
-  std::string status;                    // "declared" or "verified"
+  std::string glibc_floor;      // "2.28"
+  std::string gpu_extra;        // "and-cuda": the extra that brings the GPU libraries
+  std::string gpu_extra_since;  // first release that has it, "" when all of the series do
+  std::string tag;              // "cu126" for a build asked for by local version ("2.13.0+cu126"), else ""
+  std::string index;            // "" for the default index, else the URL that has these wheels
+  std::string cpu_index;        // where the CPU build is, "" when the default wheel is the CPU build
+  std::string status;           // "declared" or "verified"
   std::string source;
+  std::string torchvision;  // the series released with this torch, "" for other frameworks
 };
 
-[[nodiscard]] const std::vector<Combination>& combinations();  // newest first within a framework
+// Newest first within a framework; the build of the default index before the builds with a tag.
+[[nodiscard]] const std::vector<Combination>& combinations();
 
 struct PythonChoice {
-  std::string minor;    // "3.11"
-  std::string suite;    // "bookworm"
-  std::string remark;   // "the project asks for 3.8, which Debian has not: nearest with wheels"
+  std::string minor;   // "3.11"
+  std::string suite;   // "bookworm"
+  std::string remark;  // "the project asks for 3.8, which Debian has not: nearest with wheels"
 };
 
 struct Bound {
@@ -46,16 +52,17 @@ struct Bound {
 struct Choice {
   std::optional<Combination> combination;  // the newest that fits the pins; nullopt when no framework is declared
   project::Build build = project::Build::gpu;
-  std::vector<PythonChoice> pythons;       // to be tried in this order
+  std::vector<PythonChoice> pythons;  // to be tried in this order
   std::vector<Bound> bounds;
   std::vector<std::string> extra_requirements;  // "tensorflow[and-cuda]" beside "tensorflow"
-  std::vector<std::string> index_urls;     // further explicit indexes (CPU builds)
-  std::vector<std::string> steps;          // the reasoning, one line each, for --explain
+  std::vector<std::string> index_urls;          // further explicit indexes (CPU builds)
+  std::vector<std::string> steps;               // the reasoning, one line each, for --explain
 };
 
 struct ChooseOptions {
-  std::optional<project::Build> build;     // --cpu; else trail.toml, else gpu
-  std::optional<std::string> python;       // --python 3.11
+  std::optional<project::Build> build;   // --cpu; else trail.toml, else gpu
+  std::optional<std::string> python;     // --python 3.11
+  std::optional<std::string> framework;  // --framework torch==2.10.0: in place of the project's own pins of it
 };
 
 // Offline and under 10 ms. A refusal has code `refused`, names both sides with where each was read
@@ -63,10 +70,11 @@ struct ChooseOptions {
 [[nodiscard]] Result<Choice> choose(const project::Requirements& needs, const machine::Machine& machine,
                                     const ChooseOptions& options);
 
-// The row for a locked framework version ("torch", "2.6.0"); nullptr when the catalog has none.
+// The row for a locked framework version ("torch", "2.6.0", or "2.6.0+cu118"); nullptr when the catalog has none.
 [[nodiscard]] const Combination* find(std::string_view framework, std::string_view version);
 
-// Does this row run on this machine's driver and GPUs? The refusal is the same as `choose` gives.
+// Does this row run on this machine's driver and visible GPUs? The refusal is the same as `choose` gives.
+// A machine without driver passes (GPU builds run on CPUs), and so does a "+cpu" version.
 // `read_from` says where the version was read ("pylock.trail.toml").
 [[nodiscard]] Result<void> check(const Combination& row, std::string_view version, const machine::Machine& machine,
                                  std::string_view read_from);

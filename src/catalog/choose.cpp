@@ -1,0 +1,298 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "catalog/bounds.hpp"
+#include "catalog/catalog.hpp"
+#include "catalog/declared.hpp"
+#include "catalog/hardware.hpp"
+#include "catalog/pythons.hpp"
+#include "catalog/refusals.hpp"
+#include "catalog/rows.hpp"
+#include "machine/versions.hpp"
+
+namespace startrail::catalog {
+namespace {
+
+constexpr std::string_view k_last_tensorflow_gpu = "2.11";
+constexpr std::string_view k_torch_index = "https://download.pytorch.org/whl/";
+
+// A framework that the project names, with the rows that its pins and this machine leave.
+struct Candidate {
+  Declared declared;
+  Rows working;            // newest first; empty when `unchecked`
+  bool unchecked = false;  // from elsewhere, or newer than the catalog
+};
+
+bool has_python(const Combination& row, std::string_view minor) {
+  return std::ranges::find(row.pythons, minor) != row.pythons.end();
+}
+
+bool has_wheels(const Candidate& candidate, std::string_view minor) {
+  return candidate.unchecked ||
+         std::ranges::any_of(candidate.working, [&](const Combination* row) { return has_python(*row, minor); });
+}
+
+// The pinned release is too early for the extra that brings the GPU libraries: it runs on the CPU.
+bool extra_is_missing(const Declared& declared, const Combination& row) {
+  if (row.cpu_index.empty() && row.gpu_extra.empty()) return true;
+  return !row.gpu_extra_since.empty() && declared.exact && machine::older(declared.exact->text(), row.gpu_extra_since);
+}
+
+class Chooser {
+ public:
+  Chooser(const project::Requirements& needs, const machine::Machine& machine, const ChooseOptions& options)
+      : m_needs(needs), m_machine(machine), m_options(options) {}
+
+  Result<Choice> choose() {
+    auto declared = TRY(find_declared(m_needs, m_options.framework));
+    TRY(settle_build(declared));
+    m_demand = TRY(python_demand(m_needs, m_options));
+    if (m_choice.build == project::Build::gpu) m_hardware = hardware_of(m_machine);
+    say_hardware();
+    for (auto& item : declared) m_candidates.push_back(TRY(candidate_for(std::move(item))));
+    TRY(settle_pythons());
+    settle_bounds();
+    settle_extras();
+    settle_indexes();
+    say_result();
+    return std::move(m_choice);
+  }
+
+ private:
+  void say(std::string text) { m_choice.steps.push_back(std::move(text)); }
+
+  Result<void> settle_build(const std::vector<Declared>& declared) {
+    m_choice.build = m_options.build.value_or(m_needs.settings.build.value_or(project::Build::gpu));
+    for (const auto& item : declared) {
+      if (item.tag().starts_with("cu") && m_choice.build == project::Build::cpu) return fail(cuda_build_refusal(item));
+      if (item.tag() != "cpu" || m_choice.build == project::Build::cpu) continue;
+      m_choice.build = project::Build::cpu;
+      say(fmt::format("{} ({}) pins the CPU build: the CPU build is taken", item.title(), item.places()));
+    }
+    return {};
+  }
+
+  void say_hardware() {
+    if (m_choice.build == project::Build::cpu) return say("the CPU build: driver and GPUs don't matter");
+    if (!m_hardware.driver) return say("no NVIDIA driver here: the default GPU build, which also runs on CPUs");
+    std::vector<std::string> gpus;
+    for (const auto& gpu : m_hardware.gpus) gpus.push_back(fmt::format("{} ({})", gpu.name, gpu.architecture()));
+    say(fmt::format("driver {} ({}){}{}", m_hardware.driver->version, m_hardware.driver->read_from,
+                    gpus.empty() ? "" : ", ", fmt::join(gpus, ", ")));
+  }
+
+  Result<Candidate> candidate_for(Declared declared) {
+    if (declared.source == SourceOf::elsewhere) {
+      say(fmt::format("{} ({}) comes from elsewhere than an index: taken as it is, unchecked", declared.framework,
+                      declared.where));
+      return Candidate{.declared = std::move(declared), .working = {}, .unchecked = true};
+    }
+    const std::string tag = declared.tag() == "cpu" ? "" : declared.tag();
+    Rows admitted;
+    for (const Combination* row : rows_of(declared.framework, tag))
+      if (declared.admits(*row)) admitted.push_back(row);
+    if (declared.flavour == Flavour::gpu_package) {
+      std::erase_if(admitted, [](const Combination* row) { return is_newer(row->series, k_last_tensorflow_gpu); });
+      if (admitted.empty()) return fail(stub_refusal(declared));
+    }
+    if (admitted.empty()) return without_rows(std::move(declared), tag);
+    Rows working;
+    for (const Combination* row : admitted)
+      if (!clash(declared, *row)) working.push_back(row);
+    if (working.empty()) {
+      const std::string version = declared.exact ? declared.exact->text() : "";
+      return fail(
+          hardware_refusal(*admitted.front(), declared.title(), version, m_hardware, m_demand, declared.places()));
+    }
+    if (std::ranges::none_of(offers(), [&](const Offer& offer) { return usable(working, offer.minor); }))
+      return fail(python_refusal(declared, working, m_hardware, m_demand));
+    return Candidate{.declared = std::move(declared), .working = std::move(working), .unchecked = false};
+  }
+
+  [[nodiscard]] bool clash(const Declared& declared, const Combination& row) const {
+    if (declared.flavour == Flavour::cpu_package || extra_is_missing(declared, row)) return false;
+    return clash_of(row, m_hardware).has_value();
+  }
+
+  [[nodiscard]] bool usable(const Rows& rows, std::string_view minor) const {
+    return (!is_offered(m_demand) || m_demand.allows(minor)) &&
+           std::ranges::any_of(rows, [&](const Combination* row) { return has_python(*row, minor); });
+  }
+
+  // Newer than the catalog, or a build that it doesn't know: not refused, as it may well work.
+  Result<Candidate> without_rows(Declared declared, const std::string& tag) {
+    const Rows plain = rows_of(declared.framework, "");
+    const bool known_series = std::ranges::any_of(plain, [&](const Combination* row) { return declared.admits(*row); });
+    const bool newer = declared.exact ? machine::older(plain.front()->newest, declared.exact->text())
+                                      : declared.pins.size() == 1 && declared.torchvision.empty() &&
+                                            declared.pins[0].versions.admits_series("99.0");
+    if (!newer && !(known_series && !tag.empty())) return fail(pins_refusal(declared, m_hardware, m_demand));
+    say(fmt::format("{} ({}) is not in the catalog, which ends at {}: taken as it is, unchecked", declared.title(),
+                    declared.places(), plain.front()->newest));
+    return Candidate{.declared = std::move(declared), .working = {}, .unchecked = true};
+  }
+
+  Result<void> settle_pythons() {
+    m_choice.pythons = python_candidates(m_demand, [&](std::string_view minor) {
+      return std::ranges::all_of(m_candidates, [&](const Candidate& item) { return has_wheels(item, minor); });
+    });
+    if (m_choice.pythons.empty()) return fail(no_common_python());
+    if (m_candidates.empty() || m_candidates.front().unchecked) return {};
+    const Rows& rows = m_candidates.front().working;
+    // A Python that is only near what is asked for decides the release; otherwise the release decides the Python.
+    const auto suits = [&](const Combination* row) {
+      if (!is_offered(m_demand)) return has_python(*row, m_choice.pythons.front().minor);
+      return std::ranges::any_of(m_choice.pythons, [&](const auto& python) { return has_python(*row, python.minor); });
+    };
+    const Combination* const row = *std::ranges::find_if(rows, suits);
+    m_choice.combination = *row;
+    if (is_offered(m_demand))
+      std::ranges::stable_partition(m_choice.pythons, [&](const auto& item) { return has_python(*row, item.minor); });
+    for (auto& python : m_choice.pythons)
+      if (!has_python(*row, python.minor)) add_remark(python, rows);
+    return {};
+  }
+
+  void add_remark(PythonChoice& python, const Rows& rows) const {
+    const auto newest = std::ranges::find_if(rows, [&](const auto* row) { return has_python(*row, python.minor); });
+    if (newest == rows.end()) return;
+    python.remark += fmt::format("{}{} is the newest with wheels for Python {}", python.remark.empty() ? "" : "; ",
+                                 title(**newest), python.minor);
+  }
+
+  [[nodiscard]] Error no_common_python() const {
+    std::vector<std::string> parts;
+    std::vector<std::string> places;
+    for (const auto& item : m_candidates) {
+      std::vector<std::string> minors;
+      for (const auto& offer : offers())
+        if (has_wheels(item, offer.minor)) minors.emplace_back(offer.minor);
+      parts.push_back(fmt::format("{} for {}", item.declared.title(), fmt::join(minors, ", ")));
+      places.push_back(item.declared.places());
+    }
+    return base::error(ErrorCode::refused,
+                       fmt::format("no Python on offer has wheels for all frameworks: {}", fmt::join(parts, "; ")))
+        .with_context(fmt::format("read from {}", fmt::join(places, " and ")))
+        .with_hint("loosen one of these pins");
+  }
+
+  void settle_bounds() {
+    for (const std::string_view framework : {"torch", "tensorflow", "jax"}) {
+      const auto found = std::ranges::find_if(
+          m_candidates, [&](const Candidate& item) { return item.declared.framework == framework; });
+      // A pinned build of another index, or a release beyond the catalog, must not meet a bound made for the others.
+      if (found != m_candidates.end() && (found->unchecked || !found->declared.tag().empty())) continue;
+      const bool exempt = found != m_candidates.end() && found->declared.flavour == Flavour::cpu_package;
+      for (auto& bound : bounds_for(framework, exempt ? Hardware{} : m_hardware))
+        m_choice.bounds.push_back(std::move(bound));
+    }
+    for (const auto& item : m_candidates)
+      if (item.declared.flavour == Flavour::gpu_package)
+        m_choice.bounds.push_back(
+            {.requirement = "tensorflow-gpu<2.12", .reason = "tensorflow-gpu 2.12 is a stub that can't be installed"});
+    for (const auto& bound : m_choice.bounds) say(fmt::format("{}: {}", bound.requirement, bound.reason));
+  }
+
+  void settle_extras() {
+    for (const auto& item : m_candidates) {
+      if (item.unchecked || m_choice.build == project::Build::cpu) continue;
+      settle_gpu_libraries(item);
+    }
+  }
+
+  void settle_gpu_libraries(const Candidate& item) {
+    const Combination* row = row_for_first_python(item);
+    if (row == nullptr || !row->cpu_index.empty()) return;
+    const Declared& declared = item.declared;
+    if (declared.flavour == Flavour::cpu_package)
+      return say(fmt::format("tensorflow-cpu ({}) is the build without CUDA: it runs on the CPU", declared.where));
+    if (extra_is_missing(declared, *row) || declared.flavour == Flavour::gpu_package)
+      return say(
+          fmt::format("{} brings no GPU libraries of its own (it needs CUDA {}{} from the system, which the base "
+                      "has not): it runs on the CPU",
+                      declared.exact ? declared.title() : title(*row), row->cuda,
+                      row->cudnn.empty() ? "" : fmt::format(" and cuDNN {}", row->cudnn)));
+    if (std::ranges::find(declared.extras, row->gpu_extra) != declared.extras.end()) return;
+    m_choice.extra_requirements.push_back(fmt::format("{}[{}]", declared.framework, row->gpu_extra));
+    say(fmt::format("{}[{}]: the extra that brings the GPU libraries", declared.framework, row->gpu_extra));
+  }
+
+  [[nodiscard]] const Combination* row_for_first_python(const Candidate& item) const {
+    const auto row = std::ranges::find_if(
+        item.working, [&](const auto* candidate) { return has_python(*candidate, m_choice.pythons.front().minor); });
+    return row == item.working.end() ? nullptr : *row;
+  }
+
+  void add_index(const std::string& url, const std::string& why) {
+    const auto same = [&](const auto& fact) { return fact.value.starts_with(url); };
+    const auto& indexes = m_needs.indexes;
+    if (std::ranges::any_of(indexes.extra_index_urls, same) || (indexes.index_url && same(*indexes.index_url)) ||
+        std::ranges::find(m_choice.index_urls, url) != m_choice.index_urls.end())
+      return;
+    m_choice.index_urls.push_back(url);
+    say(fmt::format("{}: {}", url, why));
+  }
+
+  void settle_indexes() {
+    for (const auto& item : m_candidates) {
+      if (item.declared.framework != "torch") continue;
+      const std::string tag = item.declared.tag();
+      if (!tag.empty() && tag != "cpu")
+        add_index(fmt::format("{}{}", k_torch_index, tag), fmt::format("has {}", item.declared.title()));
+    }
+    // Also when torch comes in as somebody else's requirement.
+    if (m_choice.build == project::Build::cpu)
+      add_index(rows_of("torch", "").front()->cpu_index, "has the CPU builds of torch");
+  }
+
+  void say_result() {
+    if (m_needs.cuda)
+      say(fmt::format("CUDA {} ({}) is not installed: wheels bring their own{}", m_needs.cuda->value,
+                      project::to_text(m_needs.cuda->origin),
+                      m_choice.combination && m_choice.build == project::Build::gpu
+                          ? fmt::format(", {} has CUDA {}", title(*m_choice.combination), m_choice.combination->cuda)
+                          : ""));
+    if (m_choice.build == project::Build::cpu && m_choice.combination) without_cuda(*m_choice.combination);
+    for (const auto& python : m_choice.pythons)
+      say(fmt::format("Python {} ({}){}{}", python.minor, python.suite, python.remark.empty() ? "" : ": ",
+                      python.remark));
+    if (m_choice.combination)
+      say(fmt::format("{}{}", title(*m_choice.combination),
+                      m_choice.combination->cuda.empty() ? ", CPU build"
+                                                         : fmt::format(" with CUDA {}", m_choice.combination->cuda)));
+  }
+
+  static void without_cuda(Combination& row) {
+    row.cuda = row.cudnn = row.nccl = row.driver_floor = row.gpu_extra = "";
+    row.architectures.clear();
+    row.ptx = false;
+    row.index = row.cpu_index;
+  }
+
+  const project::Requirements& m_needs;
+  const machine::Machine& m_machine;
+  const ChooseOptions& m_options;
+  PythonDemand m_demand;
+  Hardware m_hardware;
+  std::vector<Candidate> m_candidates;
+  Choice m_choice;
+};
+
+}  // namespace
+
+Result<Choice> choose(const project::Requirements& needs, const machine::Machine& machine,
+                      const ChooseOptions& options) {
+  return Chooser(needs, machine, options).choose();
+}
+
+Result<void> check(const Combination& row, std::string_view version, const machine::Machine& machine,
+                   std::string_view read_from) {
+  if (version.ends_with("+cpu")) return {};
+  const Hardware hardware = hardware_of(machine);
+  if (!clash_of(row, hardware)) return {};
+  return fail(
+      hardware_refusal(row, fmt::format("{} {}", row.framework, version), version, hardware, any_python(), read_from));
+}
+
+}  // namespace startrail::catalog
