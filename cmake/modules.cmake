@@ -27,7 +27,8 @@ function(startrail_module folder)
   target_link_libraries(${target} PUBLIC ${ARG_LINK_PUBLIC} PRIVATE ${ARG_LINK_PRIVATE})
 endfunction()
 
-startrail_module(base LINK_PRIVATE CURL::libcurl OpenSSL::Crypto yaml-cpp Threads::Threads)
+# libcurl is loaded when it is needed (src/base/curl_on_demand.cpp): only its header is used here.
+startrail_module(base LINK_PRIVATE ${CMAKE_DL_LIBS} OpenSSL::Crypto yaml-cpp Threads::Threads)
 if(TARGET startrail_base)
   target_link_libraries(startrail_base PUBLIC fmt::fmt nlohmann_json::nlohmann_json)
 endif()
