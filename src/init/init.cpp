@@ -160,11 +160,19 @@ void signal_command(pid_t command, int signal) {
   if (::kill(-command, signal) != 0 && errno == ESRCH) ::kill(command, signal);
 }
 
+bool g_adopted = false;
+
 // False once the supervisor is gone.
 bool take_request(pid_t command) {
   SignalRequest request;
   const ssize_t size = ::recv(k_socket, &request, sizeof request, MSG_DONTWAIT);
-  if (size == static_cast<ssize_t>(sizeof request)) signal_command(command, request.signal);
+  if (size == static_cast<ssize_t>(sizeof request)) {
+    if (request.signal == 0) {
+      g_adopted = true;
+    } else {
+      signal_command(command, request.signal);
+    }
+  }
   return size > 0 || (size < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
@@ -197,12 +205,22 @@ void kill_everything_left() {
   }
 }
 
+void wait_for_adoption() {
+  while (!g_adopted) {
+    SignalRequest request;
+    const ssize_t size = ::recv(k_socket, &request, sizeof request, 0);
+    if (size == 0 || (size < 0 && errno != EINTR)) return;
+    g_adopted = size == static_cast<ssize_t>(sizeof request) && request.signal == 0;
+  }
+}
+
 int watch(pid_t command, int signal_fd) {
   for (;;) {
     int status = 0;
     if (reap(command, status)) {
       send_report(ReportKind::ended, status);
       kill_everything_left();
+      wait_for_adoption();
       return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     }
     pollfd fds[2] = {{.fd = k_socket, .events = POLLIN, .revents = 0},

@@ -31,7 +31,8 @@ struct StartRequest {
   sock_filter filter[k_longest_filter] = {};
 };
 
-// Every later message to init: a signal for the command's process group.
+// Every later message to init: a signal for the command's process group. 0 says that the supervisor has adopted init:
+// before that init does not end, because the runtime, its parent until it exits itself, would reap it.
 struct SignalRequest {
   std::int32_t signal = 0;
 };

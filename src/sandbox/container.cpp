@@ -75,6 +75,14 @@ Result<void> send_start(const Fd& socket, const init::StartRequest& request) {
   return fail(errno_error("cannot tell the container's init what to do", errno));
 }
 
+Result<void> send_request(const Fd& socket, int signal) {
+  const init::SignalRequest request{.signal = signal};
+  if (::send(socket.get(), &request, sizeof request, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof request)) return {};
+  // Init is gone, and the command with it: nobody is left to be told.
+  if (errno == EPIPE || errno == ECONNRESET) return {};
+  return fail(errno_error("cannot signal the container", errno));
+}
+
 // The id becomes a folder, a control group and a runtime's state: plain names only.
 Result<void> check(const ContainerSpec& spec) {
   const auto plain = [](char c) {
@@ -182,10 +190,10 @@ Result<Container> Container::start(const Support& support, const ContainerSpec& 
   state->pid_descriptor = TRY(open_pid_descriptor(*pid));
   if (support.cgroup_limits) state->group = ControlGroup::find(spec.id);
   if (support.mode != Mode::none && !state->group) {
-    // A command that has ended already leaves no /proc to look at.
     if (auto census = ProcessCensus::of_container(*pid)) state->census = std::move(*census);
     state->watched_limit = spec.limits.memory;
   }
+  TRY(send_request(state->socket, 0));
   return Container(std::move(state));
 }
 
@@ -203,12 +211,8 @@ const std::vector<std::string>& Container::notes() const {
 }
 
 Result<void> Container::signal(int signal) {
-  const init::SignalRequest request{.signal = signal};
-  if (::send(m_state->socket.get(), &request, sizeof request, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof request))
-    return {};
-  // Init is gone, and the command with it: nobody is left to be told.
-  if (errno == EPIPE || errno == ECONNRESET) return {};
-  return fail(errno_error("cannot signal the container", errno));
+  if (signal <= 0) return fail(ErrorCode::invalid_input, fmt::format("{} is no signal", signal));
+  return send_request(m_state->socket, signal);
 }
 
 void Container::kill() {

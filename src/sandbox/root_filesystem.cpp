@@ -187,8 +187,8 @@ Result<void> make_entry(const Fd& root, const std::string& path, bool folder, co
   if (!made && errno != EEXIST)
     return fail(errno_error(fmt::format("cannot make the mount point {} in the container", path), errno));
   // Inside a mount of the user's a new mount point is the user's; rootless, it is so by itself.
-  if (made) [[maybe_unused]]
-    const int ignored = ::fchownat(directory.get(), name.c_str(), identity.uid, identity.gid, AT_SYMLINK_NOFOLLOW);
+  [[maybe_unused]] const int given =
+      made ? ::fchownat(directory.get(), name.c_str(), identity.uid, identity.gid, AT_SYMLINK_NOFOLLOW) : 0;
   return {};
 }
 
