@@ -22,17 +22,17 @@ namespace startrail::image {
 enum class Arrival { complete, still_arriving };  // a later version starts runs on lazy images
 
 struct Image {
-  std::string id;                                // "sha256:<64 hex>" of its manifest
-  std::vector<std::filesystem::path> layers;     // topmost first: environment, (bytecode), base
+  std::string id;                             // "sha256:<64 hex>" of its manifest
+  std::vector<std::filesystem::path> layers;  // topmost first: environment, (bytecode), base
   Arrival arrival = Arrival::complete;
-  std::string python;                            // "3.11"
-  base::Environment environment;                 // PATH, VIRTUAL_ENV, SSL_CERT_FILE, LANG …: what the image itself sets
+  std::string python;             // "3.11"
+  base::Environment environment;  // PATH, VIRTUAL_ENV, SSL_CERT_FILE, LANG …: what the image itself sets
 };
 
 // What making the image would cost, known from the lock and the store alone.
 struct Plan {
-  Bytes download;       // not yet in the store
-  Bytes disk_needed;    // estimate of what will be added to the store
+  Bytes download;     // not yet in the store
+  Bytes disk_needed;  // estimate of what will be added to the store
   Bytes disk_free;
   int wheels_missing = 0, wheels_total = 0, builds = 0;
   bool base_missing = false;
@@ -55,7 +55,7 @@ struct EnsureOptions {
 
 struct Summary {
   std::string id, framework, framework_version, python, suite;
-  Bytes size;           // of its tree, shared or not
+  Bytes size;  // of its tree, shared or not
   int packages = 0;
   base::Time created, last_used;
 };
@@ -69,16 +69,17 @@ struct Summary {
 struct PruneOptions {
   std::vector<std::string> keep_images;  // ids used by live runs
   std::optional<std::chrono::seconds> unused_for;
-  bool everything_unused = false;        // also wheels and bases that no image has
+  bool everything_unused = false;  // also wheels and bases that no image has
 };
 struct PruneResult {
   int images = 0, wheels = 0, bases = 0;
   Bytes freed;
 };
-[[nodiscard]] Result<PruneResult> prune(const std::filesystem::path& store, const PruneOptions& options, Reporter& reporter);
+[[nodiscard]] Result<PruneResult> prune(const std::filesystem::path& store, const PruneOptions& options,
+                                        Reporter& reporter);
 
 struct StoreFault {
-  std::string what;   // "wheel torch-2.6.0…: torch/lib/libc10.so differs from RECORD"
+  std::string what;  // "wheel torch-2.6.0…: torch/lib/libc10.so differs from RECORD"
   std::filesystem::path path;
 };
 // Every file of every wheel against RECORD, every image link against its wheel, every manifest against its name.
@@ -86,20 +87,22 @@ struct StoreFault {
 
 // ---- bases (base_system.cpp) ----
 struct BaseRecipe {
-  std::string suite;                        // "bookworm"
-  std::vector<std::string> packages;        // sorted, ours plus system-packages
-  std::string digest;                       // of suite, architecture, packages, recipe version: known offline
+  std::string suite;                  // "bookworm"
+  std::vector<std::string> packages;  // sorted, ours plus system-packages
+  std::string digest;                 // of suite, architecture, packages, recipe version: known offline
 };
 [[nodiscard]] BaseRecipe base_recipe(const std::string& suite, const std::vector<std::string>& system_packages);
 
 struct BaseSystem {
-  std::string recipe;                       // BaseRecipe::digest
-  std::string digest;                       // SHA-256 of its content (normalised tar)
-  std::filesystem::path root;               // read-only tree
+  std::string recipe;          // BaseRecipe::digest
+  std::string digest;          // SHA-256 of its content (normalised tar)
+  std::filesystem::path root;  // read-only tree
   Bytes size;
 };
-// Makes it with mmdebstrap, or finds it. Errors: not_found (no mmdebstrap), network, no_space, refused (unknown package).
-[[nodiscard]] Result<BaseSystem> ensure_base(const std::filesystem::path& store, const BaseRecipe& recipe, Reporter& reporter);
+// Makes it with mmdebstrap, or finds it. Errors: not_found (no mmdebstrap), network, no_space, refused (unknown
+// package).
+[[nodiscard]] Result<BaseSystem> ensure_base(const std::filesystem::path& store, const BaseRecipe& recipe,
+                                             Reporter& reporter);
 [[nodiscard]] std::optional<BaseSystem> find_base(const std::filesystem::path& store, const std::string& recipe_digest);
 
 }  // namespace startrail::image

@@ -1,0 +1,167 @@
+#include "image/environment_tree.hpp"
+
+#include <fmt/format.h>
+#include <linux/fs.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace startrail::image {
+namespace {
+
+Result<void> copy_file(int from_folder, const std::string& from, int to_folder, const std::string& to) {
+  const base::Fd source(::openat(from_folder, from.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  struct stat status{};
+  if (!source.valid() || ::fstat(source.get(), &status) != 0)
+    return base::fail(base::errno_error("cannot open " + from, errno));
+  const base::Fd target(::openat(to_folder, to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!target.valid()) return base::fail(base::errno_error("cannot create " + to, errno));
+  if (::ioctl(target.get(), FICLONE, source.get()) != 0) {
+    for (off_t left = status.st_size; left > 0;) {
+      const ssize_t count =
+          ::copy_file_range(source.get(), nullptr, target.get(), nullptr, static_cast<std::size_t>(left), 0);
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) return base::fail(base::errno_error("cannot copy " + from, count < 0 ? errno : EIO));
+      left -= count;
+    }
+  }
+  if (::fchmod(target.get(), status.st_mode & 07777) != 0)
+    return base::fail(base::errno_error("cannot set the mode of " + to, errno));
+  return {};
+}
+
+std::string venv_configuration(const std::string& python) {
+  return fmt::format("home = /usr/bin\ninclude-system-site-packages = false\nversion = {}\n", python);
+}
+
+}  // namespace
+
+Result<void> link_or_copy(int from_folder, const std::string& from, int to_folder, const std::string& to,
+                          bool* copied) {
+  if (copied != nullptr) *copied = false;
+  if (::linkat(from_folder, from.c_str(), to_folder, to.c_str(), 0) == 0) return {};
+  switch (errno) {
+    case EXDEV:
+    case EMLINK:
+    case EPERM:  // another owner's file: fs.protected_hardlinks; or a filesystem without links
+    case EOPNOTSUPP:
+      if (copied != nullptr) *copied = true;
+      return copy_file(from_folder, from, to_folder, to);
+    case EEXIST: return base::fail(ErrorCode::conflict, fmt::format("{} exists already", to));
+    case ENOTDIR: return base::fail(ErrorCode::conflict, fmt::format("{} lies below a file", to));
+    default: return base::fail(base::errno_error(fmt::format("cannot link {}", to), errno));
+  }
+}
+
+Result<std::unique_ptr<EnvironmentTree>> EnvironmentTree::create(const fs::path& root, const std::string& python) {
+  const fs::path prefix = root / k_prefix;
+  TRY(base::make_directories(prefix));
+  std::unique_ptr<EnvironmentTree> tree(new EnvironmentTree(TRY(Beneath::open(prefix)), python));
+  TRY(tree->m_root.make_folder("bin"));
+  TRY(tree->m_root.make_folder(fmt::format("lib/python{}/site-packages", python)));
+  const std::string interpreter = "/usr/bin/python" + python;
+  const std::string versioned = "bin/python" + python;
+  for (const auto& [target, link] : {std::pair(interpreter.c_str(), "bin/python"), std::pair("python", "bin/python3"),
+                                     std::pair("python", versioned.c_str()), std::pair("lib", "lib64")})
+    if (::symlinkat(target, tree->m_root.descriptor(), link) != 0)
+      return base::fail(base::errno_error(fmt::format("cannot create {}", link), errno));
+  TRY(tree->m_root.write("pyvenv.cfg", venv_configuration(python), 0444));
+  return tree;
+}
+
+// Enters a file into the list of owners; true when `owner` has the place now.
+bool EnvironmentTree::claim(const std::string& path, const Owner& owner) {
+  const std::scoped_lock lock(m_mutex);
+  const auto [place, added] = m_owners.emplace(path, owner);
+  if (added) return true;
+  Owner& other = place->second;
+  const bool wins = owner.name > other.name;
+  if (other.digest != owner.digest)
+    m_collisions.push_back(
+        {.path = path, .winner = wins ? owner.name : other.name, .loser = wins ? other.name : owner.name});
+  if (wins) other = owner;
+  return wins;
+}
+
+bool EnvironmentTree::owns(const std::string& path, const std::string& name) {
+  const std::scoped_lock lock(m_mutex);
+  const auto found = m_owners.find(path);
+  return found != m_owners.end() && found->second.name == name;
+}
+
+Result<void> EnvironmentTree::make_parent(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return {};
+  const std::string folder = path.substr(0, slash);
+  {
+    const std::scoped_lock lock(m_mutex);
+    if (m_folders.contains(folder)) return {};
+  }
+  TRY(m_root.make_folder(folder));
+  const std::scoped_lock lock(m_mutex);
+  m_folders.insert(folder);
+  return {};
+}
+
+Result<void> EnvironmentTree::link(int folder, const TreeFile& file, const std::string& path, const std::string& name) {
+  for (int tries = 0; tries < 100; ++tries) {
+    auto linked = link_or_copy(folder, file.path, m_root.descriptor(), path);
+    if (linked || linked.error().code != ErrorCode::conflict) return linked;
+    // Somebody else's file is here: the owner replaces it, everybody else leaves it.
+    if (!owns(path, name)) return {};
+    if (::unlinkat(m_root.descriptor(), path.c_str(), 0) != 0 && errno != ENOENT)
+      return base::fail(ErrorCode::conflict,
+                        fmt::format("/{}/{} is a file of {} and a folder of another package", k_prefix, path, name));
+  }
+  return base::fail(ErrorCode::internal, fmt::format("cannot link {}", path));
+}
+
+Result<void> EnvironmentTree::add(const WheelTree& tree, const fs::path& folder, const Addition& addition) {
+  const base::Fd source = TRY(base::open_file(folder, O_RDONLY | O_DIRECTORY));
+  const std::string name = normalized_name(tree.name);
+  const bool own_record = tree.has_headers() || !addition.direct_url.empty();
+  const std::string record = "site/" + tree.dist_info + "/RECORD";
+  for (const TreeFile& file : tree.files) {
+    if (own_record && file.path == record) continue;
+    const std::string path = environment_path(file.path, m_python, tree.name);
+    if (!claim(path, {.name = name, .digest = file.digest, .size = file.size})) continue;
+    TRY(make_parent(path));
+    TRY(link(source.get(), file, path, name));
+  }
+  return own_record ? write_own(tree, addition) : Result<void>();
+}
+
+Result<void> EnvironmentTree::write_own(const WheelTree& tree, const Addition& addition) {
+  std::vector<TreeFile> additions;
+  const std::string info = fmt::format("lib/python{}/site-packages/{}/", m_python, tree.dist_info);
+  if (!addition.direct_url.empty()) {
+    base::Sha256 hash;
+    hash.update(addition.direct_url);
+    additions.push_back({.path = fmt::format("site/{}/direct_url.json", tree.dist_info),
+                         .size = addition.direct_url.size(),
+                         .digest = hash.finish()});
+    TRY(m_root.write(info + "direct_url.json", addition.direct_url, 0444));
+  }
+  return m_root.write(info + "RECORD", record_text(tree, m_python, additions), 0444);
+}
+
+std::vector<Collision> EnvironmentTree::collisions() const {
+  std::vector<Collision> sorted = m_collisions;
+  std::ranges::sort(sorted);
+  const auto rest = std::ranges::unique(sorted);
+  sorted.erase(rest.begin(), rest.end());
+  return sorted;
+}
+
+std::uint64_t EnvironmentTree::size() const {
+  std::uint64_t total = 0;
+  for (const auto& [path, owner] : m_owners) total += owner.size;
+  return total;
+}
+
+}  // namespace startrail::image

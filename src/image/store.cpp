@@ -1,0 +1,70 @@
+#include "image/store.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cerrno>
+
+#include <stdio.h>
+#include <unistd.h>
+
+namespace startrail::image {
+namespace {
+
+constexpr std::array<const char*, 7> k_folders{"wheels",   "downloads", "built", "images",
+                                               "bytecode", "staging",   "locks"};
+
+}  // namespace
+
+std::string wheel_key(std::string_view sha256) {
+  return fmt::format("wheel-{}.{}", sha256, k_layout);
+}
+
+Result<Store> Store::open(const fs::path& root) {
+  for (const char* folder : k_folders) TRY(base::make_directories(root / folder));
+  return Store(root);
+}
+
+fs::path Store::wheel(std::string_view sha256) const {
+  return m_root / "wheels" / fmt::format("{}.{}", sha256, k_layout);
+}
+fs::path Store::part(std::string_view sha256) const {
+  return m_root / "downloads" / fmt::format("{}.part", sha256);
+}
+fs::path Store::built(std::string_view key) const {
+  return m_root / "built" / fmt::format("{}.json", key);
+}
+fs::path Store::staging(std::string_view key) const {
+  return m_root / "staging" / key;
+}
+fs::path Store::bytecode(std::string_view sha256, std::string_view python) const {
+  return m_root / "bytecode" / fmt::format("{}-{}.{}", sha256, python, k_layout);
+}
+fs::path Store::image(std::string_view id) const {
+  if (id.starts_with("sha256:")) id.remove_prefix(7);
+  return m_root / "images" / id;
+}
+
+bool Store::has_wheel(std::string_view sha256) const {
+  return ::access((wheel(sha256) / "meta.json").c_str(), F_OK) == 0;
+}
+
+Result<base::FileLock> Store::lock(std::string_view key) const {
+  base::FileLock held = TRY(base::FileLock::acquire(m_root / "locks" / fmt::format("{}.lock", key)));
+  TRY(base::remove_tree(staging(key)));
+  return held;
+}
+
+Result<std::optional<base::FileLock>> Store::try_lock(std::string_view key) const {
+  auto held = TRY(base::FileLock::try_acquire(m_root / "locks" / fmt::format("{}.lock", key)));
+  if (held) TRY(base::remove_tree(staging(key)));
+  return held;
+}
+
+Result<void> Store::publish(std::string_view key, const fs::path& place) const {
+  if (::rename(staging(key).c_str(), place.c_str()) == 0) return {};
+  if (errno == EEXIST || errno == ENOTEMPTY) return base::remove_tree(staging(key));
+  return base::fail(base::errno_error(fmt::format("cannot move {} into place", place.string()), errno));
+}
+
+}  // namespace startrail::image

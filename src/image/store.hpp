@@ -1,0 +1,56 @@
+// Where the store keeps what, and who may write it. Every path below `store` that this module uses is made here.
+//
+//   wheels/<sha256>.v1/{meta.json, site/, bin/, data/, headers/}   unpacked once, read-only
+//   downloads/<sha256>.part{,.journal}                             arriving
+//   built/<key>.json                                               sdist, commit or folder → the wheel made from it
+//   images/<id>/{manifest.json, details.json, tree/, bytecode/}    hard links into wheels/
+//   bytecode/<sha256>-<tag>.v1/                                    compiled once per wheel and Python
+//   staging/<key>/                                                 unfinished; becomes one of the above by one rename
+//   locks/<key>.lock                                               whoever holds it may write what has this key
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/error.hpp"
+#include "base/files.hpp"
+
+namespace startrail::image {
+
+// Changes whenever what a tree holds, or how it is laid out, changes.
+inline constexpr std::string_view k_layout = "v1";
+
+class Store {
+ public:
+  // Makes the folders. Errors: permission, no_space.
+  [[nodiscard]] static Result<Store> open(const std::filesystem::path& root);
+  // For looking only: nothing is made, nothing need exist.
+  [[nodiscard]] static Store at(const std::filesystem::path& root) { return Store(root); }
+
+  [[nodiscard]] const std::filesystem::path& root() const { return m_root; }
+  [[nodiscard]] std::filesystem::path wheel(std::string_view sha256) const;
+  [[nodiscard]] std::filesystem::path part(std::string_view sha256) const;
+  [[nodiscard]] std::filesystem::path image(std::string_view id) const;  // with or without "sha256:"
+  [[nodiscard]] std::filesystem::path built(std::string_view key) const;
+  [[nodiscard]] std::filesystem::path bytecode(std::string_view sha256, std::string_view python) const;
+  [[nodiscard]] std::filesystem::path staging(std::string_view key) const;
+  [[nodiscard]] std::filesystem::path folder(std::string_view name) const { return m_root / name; }
+
+  [[nodiscard]] bool has_wheel(std::string_view sha256) const;
+
+  // The right to write what has this key. Whoever gets it finds no staging left by a dead owner.
+  [[nodiscard]] Result<base::FileLock> lock(std::string_view key) const;
+  [[nodiscard]] Result<std::optional<base::FileLock>> try_lock(std::string_view key) const;
+  // staging/<key> becomes `place`; what is there already wins. The caller holds the key's lock.
+  [[nodiscard]] Result<void> publish(std::string_view key, const std::filesystem::path& place) const;
+
+ private:
+  explicit Store(std::filesystem::path root) : m_root(std::move(root)) {}
+  std::filesystem::path m_root;
+};
+
+[[nodiscard]] std::string wheel_key(std::string_view sha256);
+
+}  // namespace startrail::image
