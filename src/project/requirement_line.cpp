@@ -99,6 +99,9 @@ class LineParser {
 
   // Keeps the rule and the way out of a part's own error, and says where the part stands.
   std::unexpected<Error> refuse(Error reason) const {
+    // The clause stands in the line already.
+    const std::size_t rule = reason.message.starts_with('`') ? reason.message.find("`: ") : std::string::npos;
+    if (rule != std::string::npos) reason.message.erase(0, rule + 3);
     reason.message =
         fmt::format("{}: `{}` is not a valid requirement: {}", to_text(m_requirement.origin), m_text, reason.message);
     return fail(std::move(reason));

@@ -53,7 +53,7 @@ Result<SpecifierSet::Clause> SpecifierSet::parse_clause(std::string_view text) {
   std::string_view version = trimmed(text.substr(operation.size()));
   Clause clause{.operation = std::string(operation), .version_text = std::string(version), .version = {}};
   if (version.empty()) return fail(ErrorCode::invalid_input, fmt::format("`{}` names no version", text));
-  if (version.find_first_of(" \t<>=!~") != std::string_view::npos)
+  if (version.find_first_of(" \t<>=~") != std::string_view::npos)
     return fail(error(ErrorCode::invalid_input, fmt::format("`{}`: clauses must be separated by a comma", text))
                     .with_hint("write the bounds as in >=1.2,<2"));
   if (operation == "===") {
@@ -116,11 +116,16 @@ bool SpecifierSet::matches(const Clause& clause, const Version& version) {
   // "Exclusive ordered comparison": 3.8rc1 is not <3.8, and 3.8.post1 is not >3.8.
   if (clause.operation == "<")
     return candidate < bound && (bound.is_prerelease() || !candidate.is_prerelease() || !candidate.same_release(bound));
-  return candidate > bound && (bound.is_postrelease() || !candidate.is_postrelease() || !candidate.same_release(bound));
+  Version origin = candidate;  // what the candidate is a post-release of
+  origin.m_post.reset();
+  origin.m_dev.reset();
+  return candidate > bound && (bound.is_postrelease() || !candidate.is_postrelease() || origin != bound);
 }
 
 bool SpecifierSet::contains(const Version& version) const {
-  const auto names_prerelease = [](const Clause& clause) { return clause.version && clause.version->is_prerelease(); };
+  const auto names_prerelease = [](const Clause& clause) {
+    return clause.operation != "!=" && clause.version && clause.version->is_prerelease();
+  };
   if (version.is_prerelease() && std::ranges::none_of(m_clauses, names_prerelease)) return false;
   return std::ranges::all_of(m_clauses, [&](const Clause& clause) { return matches(clause, version); });
 }

@@ -39,10 +39,9 @@ std::optional<std::pair<std::string_view, unsigned long>> take_phase(std::string
   for (const std::string_view word : words) {
     std::string_view after = rest;
     if (!take(after, word)) continue;
-    std::string_view number = after;
-    if (!number.empty() && is_one_of(number.front(), ".-_")) number.remove_prefix(1);
-    const auto value = take_number(number);
-    text = value ? number : after;
+    if (!after.empty() && is_one_of(after.front(), ".-_")) after.remove_prefix(1);
+    const auto value = take_number(after);
+    text = after;
     return std::pair{word, value.value_or(0)};
   }
   return std::nullopt;
@@ -128,16 +127,24 @@ Result<Version> Version::parse(std::string_view text) {
   }
   if (const auto dev = take_phase(rest, {"dev"})) version.m_dev = dev->second;
   if (take(rest, "+")) {
-    version.m_local = rest;
-    std::ranges::replace(version.m_local, '-', '.');
-    std::ranges::replace(version.m_local, '_', '.');
-    for (const std::string_view part : split_local(version.m_local))
-      if (part.empty() || !std::ranges::all_of(part, is_alphanumeric)) return refuse();
+    if (!version.take_local(std::string(rest))) return refuse();
     rest = {};
   }
   if (!rest.empty()) return refuse();
   version.m_text = version.normal_form();
   return version;
+}
+
+// Separators become dots and numbers lose their leading zeros. False when a part is empty or has other characters.
+bool Version::take_local(std::string local) {
+  std::ranges::replace(local, '-', '.');
+  std::ranges::replace(local, '_', '.');
+  for (std::string_view part : split_local(local)) {
+    if (part.empty() || !std::ranges::all_of(part, is_alphanumeric)) return false;
+    while (all_digits(part) && part.size() > 1 && part.front() == '0') part.remove_prefix(1);
+    m_local += (m_local.empty() ? "" : ".") + std::string(part);
+  }
+  return true;
 }
 
 std::string Version::public_text() const {

@@ -31,6 +31,7 @@ class Version {
 
  private:
   friend class SpecifierSet;
+  [[nodiscard]] bool take_local(std::string local);
   [[nodiscard]] std::string public_text() const;
   [[nodiscard]] std::string normal_form() const;
 
