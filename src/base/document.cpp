@@ -3,6 +3,17 @@
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
+#include <stdexcept>
+
+// toml++ 3.3 asserts that keys begin well instead of saying so, and with NDEBUG it even assumes it: a malformed
+// file would abort the program. Here a broken assertion is one more parse failure.
+namespace startrail::base {
+constexpr void toml_check(bool holds, const char* rule) {
+  if (!holds) throw std::logic_error(rule);
+}
+}  // namespace startrail::base
+#undef NDEBUG
+#define TOML_ASSERT(rule) startrail::base::toml_check(static_cast<bool>(rule), #rule)
 #define TOML_EXCEPTIONS 1
 #include <toml++/toml.h>
 #include <sstream>
@@ -113,6 +124,8 @@ Result<Document> parse_toml(std::string_view text, std::string_view name) {
   } catch (const toml::parse_error& failure) {
     return fail(ErrorCode::corrupt,
                 fmt::format("{}:{}: not valid TOML: {}", name, failure.source().begin.line, failure.description()));
+  } catch (const std::logic_error&) {
+    return fail(ErrorCode::corrupt, fmt::format("{}: not valid TOML", name));
   }
 }
 

@@ -11,9 +11,9 @@
 #include "lock/lock.hpp"
 #include "lock/lock_text.hpp"
 #include "lock/locked_fields.hpp"
-#include "lock/marker.hpp"
 #include "lock/suite.hpp"
 #include "lock/tags.hpp"
+#include "project/marker.hpp"
 #include "project/version.hpp"
 
 namespace startrail::lock {
@@ -108,7 +108,7 @@ class LockReader {
 
   Table m_root;
   Lock m_lock;
-  MarkerEnvironment m_environment;
+  project::MarkerEnvironment m_environment;
   Tags m_tags;
 };
 
@@ -120,7 +120,7 @@ Result<Lock> LockReader::read(const std::string& python_if_absent) {
   TRY(read_tool_table(python_if_absent));
   m_environment = marker_environment(m_lock.python);
   m_tags = Tags::for_python(m_lock.python, glibc_minor_of(m_lock.suite));
-  for (const auto& group : TRY(m_root.texts("default-groups"))) m_environment.dependency_groups.insert(group);
+  for (const auto& group : TRY(m_root.texts("default-groups"))) m_environment["dependency_groups"] += group + "\n";
   TRY(read_header());
   if (!m_root.has("packages") && !m_root.json.contains("packages")) return m_root.corrupt("packages", "is missing");
   for (const auto& table : TRY(m_root.tables("packages"))) {
@@ -139,9 +139,9 @@ Result<void> LockReader::read_header() {
   const auto environments = TRY(m_root.texts("environments"));
   bool matches = environments.empty();
   for (const auto& marker : environments) {
-    const auto value = evaluate_marker(marker, m_environment);
-    if (!value) return m_root.corrupt("environments", "holds a marker that can't be read: " + value.error().message);
-    matches = matches || *value;
+    const auto parsed = project::Marker::parse(marker);
+    if (!parsed) return m_root.corrupt("environments", "holds a marker that can't be read: " + parsed.error().message);
+    matches = matches || parsed->evaluate(m_environment) == project::Truth::yes;
   }
   if (!matches)
     return fail(error(ErrorCode::unsupported, fmt::format("{} is for other environments than Python {} on Linux x86_64",
@@ -214,9 +214,10 @@ Result<std::optional<LockedPackage>> LockReader::read_package(const Table& table
   package.version = TRY(table.text("version"));
   if (!is_version_text(package.version))
     return table.corrupt("version", fmt::format("of {} is \"{}\", no version", package.name, package.version));
-  const auto wanted = evaluate_marker(TRY(table.text("marker")), m_environment);
+  const std::string marker = TRY(table.text("marker"));
+  const auto wanted = project::Marker::parse(marker);
   if (!wanted) return table.corrupt("marker", fmt::format("of {}: {}", package.name, wanted.error().message));
-  if (!*wanted) return std::nullopt;
+  if (wanted->evaluate(m_environment) != project::Truth::yes) return std::nullopt;
   package.index = without_userinfo(TRY(table.text("index")));
   TRY(read_source(table, package));
   return package;

@@ -41,4 +41,19 @@ int glibc_minor_of(std::string_view suite) {
   return known != nullptr ? known->glibc_minor : k_bookworm_glibc_minor;
 }
 
+project::MarkerEnvironment marker_environment(std::string_view minor) {
+  auto environment = project::linux_environment();
+  const std::string full = full_python_version(minor);
+  environment.insert_or_assign("platform_machine", "x86_64");
+  environment.insert_or_assign("python_version", std::string(minor));
+  environment.insert_or_assign("python_full_version", full);
+  environment.insert_or_assign("implementation_version", full);
+  // The kernel's words are the host's, which a lock must not depend on.
+  environment.insert_or_assign("platform_release", "");
+  environment.insert_or_assign("platform_version", "");
+  environment.insert_or_assign("extras", "");
+  environment.insert_or_assign("dependency_groups", "");
+  return environment;
+}
+
 }  // namespace startrail::lock

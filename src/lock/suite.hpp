@@ -1,9 +1,11 @@
-// What resolving must know of each Debian suite: its Python and its C library.
+// What resolving must know of each Debian suite: its Python, its C library, and what markers see there.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "project/marker.hpp"
 
 namespace startrail::lock {
 
@@ -21,5 +23,8 @@ struct Suite {
 [[nodiscard]] std::string full_python_version(std::string_view minor);
 // The glibc of the suite, or of bookworm for one that isn't known.
 [[nodiscard]] int glibc_minor_of(std::string_view suite);
+
+// What PEP 508 markers see in an image: CPython `minor` on Linux x86_64, no extras.
+[[nodiscard]] project::MarkerEnvironment marker_environment(std::string_view minor);
 
 }  // namespace startrail::lock

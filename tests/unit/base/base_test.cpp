@@ -201,6 +201,11 @@ TEST(Documents, a_yaml_bomb_is_refused) {
   EXPECT_FALSE(parse_yaml(bomb, "bomb.yml"));
 }
 
+TEST(Documents, a_key_that_begins_badly_is_an_error_not_an_abort) {
+  for (const char* text : {"a = { \x01 = 1 }", "a = {\n}", "a = { , }", "[ ]", "[[]]", "a.=1", "= 1"})
+    EXPECT_FALSE(parse_toml(text, "x.toml").has_value()) << text;
+}
+
 TEST(Documents, toml_quoting_survives_reading) {
   const std::string text = "a \"b\" \\ \n\t\x01 ü";
   const auto document = parse_toml("x = " + toml_quote(text), "t");

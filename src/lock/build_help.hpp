@@ -1,0 +1,29 @@
+// What old sources need to build and don't say, learnt from how their builds fail.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lock/uv_failure.hpp"
+
+namespace startrail::lock {
+
+// Further build requirements by package: what old sdists import in setup.py without declaring it.
+using BuildRequirements = std::map<std::string, std::vector<std::string>>;
+
+// What a build gets beside what its own pyproject.toml asks for.
+struct BuildHelp {
+  std::vector<std::string> constraints;  // "setuptools<81"
+  BuildRequirements requirements;        // by package
+};
+// Learns from a failed build; false when nothing more can be done. Adds a note on what it does.
+[[nodiscard]] bool learn(BuildHelp& help, const UvFailure& failure, std::vector<std::string>& notes);
+// uv.toml text that gives `help.requirements`.
+[[nodiscard]] std::string build_settings(const BuildRequirements& requirements);
+
+// The requirement that provides what setup.py imports: "numpy", "setuptools<81"; "" when none is known.
+[[nodiscard]] std::string provider_of(std::string_view module);
+
+}  // namespace startrail::lock

@@ -1,0 +1,75 @@
+#include "lock/probe.hpp"
+
+#include <algorithm>
+
+#include "lock/suite.hpp"
+#include "lock/tags.hpp"
+#include "project/version.hpp"
+
+namespace startrail::lock {
+namespace {
+
+constexpr int k_most_obstacles = 24;
+
+// uv names packages that would need building beside contradictions too. Where this one has a wheel that the project's
+// own specifier admits, building isn't what's missing.
+bool has_admitted_wheel(const UvSession& session, const std::string& name, const catalog::PythonChoice& python) {
+  const auto* requirement = session.request().find(name);
+  if (requirement == nullptr) return false;
+  const auto specifier = project::SpecifierSet::parse(requirement->specifier);
+  const auto files = index_page(session.default_index(), name);
+  if (!specifier || !files) return false;
+  const Tags tags = Tags::for_python(python.minor, glibc_minor_of(python.suite));
+  return std::ranges::any_of(*files, [&](const IndexFile& file) {
+    const auto wheel = parse_wheel_name(file.artifact.filename);
+    if (!wheel || file.yanked == Yanked::yes || !tags.rank(*wheel)) return false;
+    const auto version = project::Version::parse(wheel->version);
+    return version && specifier->contains(*version);
+  });
+}
+
+// The packages to leave out of the next attempt; none when leaving out can't help.
+std::vector<std::string> to_leave_out(const UvSession& session, const UvFailure& failure,
+                                      const catalog::PythonChoice& python) {
+  if (failure.kind == FailureKind::no_wheels) return {failure.package};
+  if (failure.kind == FailureKind::needs_build) return failure.unbuilt;
+  if (failure.kind != FailureKind::contradiction) return {};
+  std::vector<std::string> names;
+  for (const auto& name : failure.unbuilt)
+    if (!has_admitted_wheel(session, name, python)) names.push_back(name);
+  return names;
+}
+
+}  // namespace
+
+Result<Probe> probe(UvSession& session, const catalog::PythonChoice& python, const Loosened& loosened) {
+  Probe result{.python = python};
+  Question question{.python = python, .loosened = loosened};
+  for (int attempt = 0; attempt < k_most_obstacles; ++attempt) {
+    Answer answer = TRY(session.ask(question));
+    if (answer.lock_text) {
+      result.solution = std::move(answer);
+      return result;
+    }
+    const auto names = to_leave_out(session, answer.failure, python);
+    bool progress = false;
+    for (const auto& name : names) {
+      if (name.empty() || std::ranges::find(question.without, name) != question.without.end()) continue;
+      question.without.push_back(name);
+      progress = true;
+      if (answer.failure.kind == FailureKind::no_wheels) {
+        result.no_wheels.push_back(answer.failure);
+      } else {
+        result.to_build.push_back(name);
+      }
+    }
+    if (progress) continue;
+    result.obstacle = answer.failure;
+    result.errors = answer.errors;
+    return result;
+  }
+  result.obstacle = UvFailure{.kind = FailureKind::other, .reason = "too many packages have no wheel"};
+  return result;
+}
+
+}  // namespace startrail::lock

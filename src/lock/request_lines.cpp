@@ -1,0 +1,144 @@
+#include "lock/request_lines.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/files.hpp"
+#include "lock/uv_failure.hpp"
+
+namespace startrail::lock {
+namespace {
+
+using project::Requirement;
+using project::SourceKind;
+
+// "torch==2.10.0" from --framework: takes the place of what the project says of that package, or joins it.
+void apply_framework(std::vector<Requirement>& packages, const std::string& framework) {
+  const auto split = framework.find_first_of("=<>!~[ ");
+  Requirement wanted;
+  wanted.name = project::normalized_name(framework.substr(0, split));
+  wanted.specifier = split == std::string::npos ? "" : framework.substr(split);
+  wanted.origin = {.file = "--framework", .line = 0};
+  wanted.as_written = framework;
+  bool found = false;
+  for (auto& package : packages) {
+    if (package.name != wanted.name || package.kind != SourceKind::index) continue;
+    package.specifier = wanted.specifier;
+    package.origin = wanted.origin;
+    package.as_written = wanted.as_written;
+    found = true;
+  }
+  if (!found) packages.push_back(std::move(wanted));
+}
+
+std::string extras_of(const Requirement& requirement) {
+  return requirement.extras.empty() ? "" : fmt::format("[{}]", fmt::join(requirement.extras, ","));
+}
+
+bool is_url(std::string_view location) {
+  return location.find("://") != std::string_view::npos;
+}
+
+// Paths are written as URLs: a path with a space or a '#' is no requirement line.
+std::string local_line(const Requirement& requirement, const fs::path& folder) {
+  const std::string url = file_url((folder / requirement.location).lexically_normal());
+  const bool editable = requirement.editable == project::Editable::yes;
+  std::string line = editable || requirement.name.empty()
+                         ? fmt::format("{}{}{}", editable ? "-e " : "", url, extras_of(requirement))
+                         : fmt::format("{}{} @ {}", requirement.name, extras_of(requirement), url);
+  return requirement.marker.empty() ? line : line + " ; " + requirement.marker;
+}
+
+bool is_local(const Requirement& requirement) {
+  return requirement.kind == SourceKind::directory ||
+         (requirement.kind == SourceKind::archive && !is_url(requirement.location));
+}
+
+std::string line_of(const Requirement& requirement, const fs::path& folder, const Loosened& loosened) {
+  if (is_local(requirement)) return local_line(requirement, folder);
+  if (requirement.kind != SourceKind::index || !loosened.contains(requirement.name)) return to_pep508(requirement);
+  Requirement wider = requirement;
+  wider.specifier.clear();
+  return to_pep508(wider);
+}
+
+std::string told(const Requirement& requirement) {
+  return requirement.as_written.empty() ? requirement.name + requirement.specifier : requirement.as_written;
+}
+
+}  // namespace
+
+std::string file_url(const fs::path& path) {
+  std::string url = "file://";
+  for (const unsigned char c : path.string()) {
+    const bool plain =
+        std::isalnum(c) != 0 || std::string_view("/-._~").find(static_cast<char>(c)) != std::string_view::npos;
+    url += plain ? std::string(1, static_cast<char>(c)) : fmt::format("%{:02X}", c);
+  }
+  return url;
+}
+
+Request::Request(const project::Requirements& needs, const catalog::Choice& choice,
+                 const std::optional<std::string>& framework)
+    : m_packages(needs.packages), m_constraints(needs.constraints), m_bounds(choice.bounds) {
+  if (framework) apply_framework(m_packages, *framework);
+  for (const auto& line : choice.extra_requirements) {
+    Requirement extra;
+    const auto split = line.find_first_of("[=<>!~ ");
+    extra.name = project::normalized_name(line.substr(0, split));
+    if (const auto open = line.find('['), close = line.find(']'); open != std::string::npos && close > open)
+      extra.extras = {line.substr(open + 1, close - open - 1)};
+    if (const auto comparison = line.find_first_of("=<>!~"); comparison != std::string::npos)
+      extra.specifier = line.substr(comparison);
+    extra.origin = {.file = "the catalog", .line = 0};
+    extra.as_written = line;
+    m_packages.push_back(std::move(extra));
+  }
+}
+
+std::vector<std::string> Request::requirement_lines(const fs::path& folder, const Loosened& loosened) const {
+  std::vector<std::string> lines;
+  for (const auto& package : m_packages) lines.push_back(line_of(package, folder, loosened));
+  std::ranges::sort(lines);
+  lines.erase(std::ranges::unique(lines).begin(), lines.end());
+  return lines;
+}
+
+std::vector<std::string> Request::constraint_lines(const Loosened& loosened) const {
+  std::vector<std::string> lines;
+  for (const auto& constraint : m_constraints)
+    if (!constraint.name.empty() && constraint.kind == SourceKind::index)
+      lines.push_back(line_of(constraint, {}, loosened));
+  for (const auto& bound : m_bounds) lines.push_back(bound.requirement);
+  std::ranges::sort(lines);
+  lines.erase(std::ranges::unique(lines).begin(), lines.end());
+  return lines;
+}
+
+const Requirement* Request::find(std::string_view name) const {
+  for (const auto* list : {&m_packages, &m_constraints})
+    for (const auto& requirement : *list)
+      if (requirement.name == name) return &requirement;
+  return nullptr;
+}
+
+std::vector<std::string> Request::origins(std::string_view name) const {
+  std::vector<std::string> lines;
+  for (const auto* list : {&m_packages, &m_constraints})
+    for (const auto& requirement : *list)
+      if (requirement.name == name)
+        lines.push_back(fmt::format("{} is read from {}", told(requirement), to_text(requirement.origin)));
+  for (const auto& bound : m_bounds)
+    if (project_of(bound.requirement) == name) lines.push_back(fmt::format("{}: {}", bound.requirement, bound.reason));
+  return lines;
+}
+
+bool Request::has_local_folders() const {
+  return std::ranges::any_of(m_packages,
+                             [](const Requirement& package) { return package.kind == SourceKind::directory; });
+}
+
+}  // namespace startrail::lock

@@ -1,0 +1,49 @@
+// What uv is asked for, as requirement and constraint lines, and the way back from a package's name to where it was
+// read.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "catalog/catalog.hpp"
+#include "project/requirements.hpp"
+
+namespace startrail::lock {
+
+// Names whose version specifiers are dropped, to see whether that would be a way out.
+using Loosened = std::set<std::string, std::less<>>;
+
+class Request {
+ public:
+  Request(const project::Requirements& needs, const catalog::Choice& choice,
+          const std::optional<std::string>& framework);
+
+  // Lines for `uv pip compile`, sorted, so that the order in which things were read can't matter.
+  // `folder` is where uv sees the project.
+  [[nodiscard]] std::vector<std::string> requirement_lines(const std::filesystem::path& folder,
+                                                           const Loosened& loosened) const;
+  [[nodiscard]] std::vector<std::string> constraint_lines(const Loosened& loosened) const;
+
+  // What was asked for under this name: from requirements first, then constraints; nullptr when nothing was.
+  [[nodiscard]] const project::Requirement* find(std::string_view name) const;
+  // "numpy==2.0.0 is read from requirements.txt:2": one for each requirement, constraint and bound on `name`.
+  [[nodiscard]] std::vector<std::string> origins(std::string_view name) const;
+
+  [[nodiscard]] const std::vector<project::Requirement>& packages() const { return m_packages; }
+  [[nodiscard]] const std::vector<project::Requirement>& constraints() const { return m_constraints; }
+  // Only a build can tell these packages' metadata.
+  [[nodiscard]] bool has_local_folders() const;
+
+ private:
+  std::vector<project::Requirement> m_packages, m_constraints;
+  std::vector<catalog::Bound> m_bounds;
+};
+
+// "file:///home/me/my%20project".
+[[nodiscard]] std::string file_url(const std::filesystem::path& path);
+
+}  // namespace startrail::lock

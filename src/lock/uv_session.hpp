@@ -1,0 +1,68 @@
+// Questions to uv: files written, the program run (on this host without builds, or inside the sandbox with them),
+// its answer read.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/process.hpp"
+#include "base/reporter.hpp"
+#include "catalog/catalog.hpp"
+#include "lock/build_help.hpp"
+#include "lock/lock.hpp"
+#include "lock/request_lines.hpp"
+#include "lock/uv_failure.hpp"
+
+namespace startrail::lock {
+
+enum class Builds {
+  forbidden,  // on this host: no code of any package runs
+  allowed,    // inside the sandbox, on the base of the Python's suite
+};
+
+struct Question {
+  catalog::PythonChoice python;
+  Builds builds = Builds::forbidden;
+  std::vector<std::string> without;  // packages left out of the resolution
+  Loosened loosened;
+  BuildHelp help;
+};
+
+struct Answer {
+  std::optional<std::string> lock_text;  // PEP 751, as uv wrote it; paths are relative to `written_in`
+  std::filesystem::path written_in;      // the folder as uv saw it
+  std::filesystem::path project;         // the project folder as uv saw it
+  UvFailure failure;                     // when there is no text
+  std::string errors;                    // uv's own words, for the log
+};
+
+class UvSession {
+ public:
+  // Fetches uv when it isn't there yet. Errors: network, not_found, permission.
+  [[nodiscard]] static Result<UvSession> open(const project::Requirements& needs, const catalog::Choice& choice,
+                                              const machine::Machine& machine, const ResolveOptions& options,
+                                              Reporter& reporter);
+  UvSession(UvSession&&) noexcept;
+  ~UvSession();
+
+  // A resolution that fails is an answer. Errors: permission, no_space, unsupported (no sandbox), internal.
+  [[nodiscard]] Result<Answer> ask(const Question& question);
+  // `uv export` of the project's uv.lock as PEP 751, for every Python and platform that it covers.
+  [[nodiscard]] Result<Answer> convert_uv_lock(const std::filesystem::path& uv_lock);
+
+  [[nodiscard]] const Request& request() const;
+  [[nodiscard]] const std::string& default_index() const;
+  // What had to be done differently from what was asked, one sentence each.
+  [[nodiscard]] const std::vector<std::string>& notes() const;
+
+ private:
+  struct State;
+  explicit UvSession(std::unique_ptr<State> state);
+  std::unique_ptr<State> m_state;
+};
+
+}  // namespace startrail::lock
