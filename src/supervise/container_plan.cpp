@@ -1,0 +1,125 @@
+#include "supervise/container_plan.hpp"
+
+#include <fmt/format.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <string>
+
+#include "base/process.hpp"
+#include "image/image.hpp"
+#include "supervise/host_environment.hpp"
+#include "volume/volume.hpp"
+
+namespace startrail::supervise {
+namespace {
+
+using sandbox::Access;
+using sandbox::Ownership;
+
+// Whose personal volume it is: the caller's; root's runs stand for the owner of the workspace, as their container's
+// user does.
+std::string personal_user(const std::filesystem::path& workspace) {
+  uid_t uid = ::geteuid();
+  struct stat status{};
+  if (uid == 0 && ::stat(workspace.c_str(), &status) == 0) uid = status.st_uid;
+  const passwd* entry = ::getpwuid(uid);
+  return entry == nullptr ? fmt::format("uid-{}", uid) : std::string(entry->pw_name);
+}
+
+// The network's ways out belong to the machine, not to the image.
+base::Environment proxies(sandbox::Network network) {
+  static constexpr std::array<const char*, 8> k_names{"http_proxy", "https_proxy", "no_proxy", "all_proxy",
+                                                      "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY"};
+  base::Environment result;
+  if (network == sandbox::Network::none) return result;
+  for (const char* name : k_names)
+    if (auto value = base::environment_variable(name)) result.emplace(name, std::move(*value));
+  return result;
+}
+
+void override_with(base::Environment& environment, const base::Environment& stronger) {
+  for (const auto& [key, value] : stronger) environment[key] = value;
+}
+
+// From the weakest to the strongest: machine, image, volumes, run, user.
+base::Environment inner_environment(const run::RunSpec& spec, const base::Environment& image,
+                                    const base::Environment& volumes) {
+  base::Environment environment = proxies(spec.network);
+  environment["PYTHONUNBUFFERED"] = "1";  // the log is a pipe: lines should arrive when they are printed
+  override_with(environment, image);
+  override_with(environment, volumes);
+  environment["TRAIL_RUN_ID"] = spec.id;
+  environment["TRAIL_IMAGE"] = spec.image_id;
+  override_with(environment, spec.environment);
+  return environment;
+}
+
+std::vector<sandbox::Mount> volume_mounts(const volume::Plan& volumes) {
+  return {{volumes.workspace, volume::k_workspace, Access::read_write, Ownership::caller},
+          {volumes.personal, volume::k_personal, Access::read_write, Ownership::caller},
+          {volumes.datasets, volume::k_datasets, Access::read_only, Ownership::as_it_is},
+          {volumes.temp, volume::k_temp, Access::read_write, Ownership::caller}};
+}
+
+Result<ContainerPlan> plan_isolated(const RunPlace& place, const machine::Machine& machine,
+                                    const volume::Plan& volumes) {
+  const run::RunSpec& spec = place.spec;
+  ContainerPlan plan{.support = TRY(sandbox::probe(machine))};
+  const image::Image image = TRY(image::open(place.paths.store(), spec.image_id));
+  plan.spec = {
+      .id = spec.id,
+      .layers = image.layers,
+      .scratch = place.scratch(),
+      .argv = spec.command,
+      .environment = inner_environment(spec, image.environment, volumes.environment),
+      .directory = volume::k_workspace,
+      .mounts = volume_mounts(volumes),
+      .limits = spec.limits,
+      .network = spec.network,
+      .role = sandbox::Role::run,
+      .owner_reference = volumes.workspace,
+  };
+  plan.spec.mounts.insert(plan.spec.mounts.end(), spec.extra_mounts.begin(), spec.extra_mounts.end());
+  if (!spec.gpus.empty()) plan.spec.gpus = TRY(machine::cdi_edits(place.host, machine, spec.gpus));
+  return plan;
+}
+
+std::string visible_gpus(const std::vector<int>& gpus) {
+  return fmt::format("{}", fmt::join(gpus, ","));
+}
+
+Result<ContainerPlan> plan_on_host(const RunPlace& place, const volume::Plan& volumes) {
+  const run::RunSpec& spec = place.spec;
+  base::Environment environment = TRY(host_environment(place, volumes));
+  override_with(environment, host_names(volumes, inner_environment(spec, {}, volumes.environment)));
+  // Nothing hides the other GPUs without a container, but CUDA itself can be told.
+  environment.emplace("CUDA_VISIBLE_DEVICES", visible_gpus(spec.gpus));
+  return ContainerPlan{
+      .support = {.mode = sandbox::Mode::none,
+                  .limits_by = "not isolated: memory by the supervisor's watch, nothing else is limited"},
+      .spec = {.id = spec.id,
+               .scratch = place.scratch(),
+               .argv = resolved_on(environment, spec.command),
+               .environment = std::move(environment),
+               .directory = volumes.workspace,
+               .limits = spec.limits,
+               .network = spec.network,
+               .role = sandbox::Role::run,
+               .owner_reference = volumes.workspace},
+  };
+}
+
+}  // namespace
+
+Result<ContainerPlan> plan_container(const RunPlace& place, const machine::Machine& machine) {
+  const run::RunSpec& spec = place.spec;
+  const volume::Plan volumes =
+      TRY(volume::plan(place.paths.volumes(), spec.workspace, place.directory, spec.id, personal_user(spec.workspace)));
+  if (spec.isolation == "none") return plan_on_host(place, volumes);
+  return plan_isolated(place, machine, volumes);
+}
+
+}  // namespace startrail::supervise
