@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "base/document.hpp"
 #include "base/json.hpp"
+#include "catalog/plain_toml.hpp"
 #include "catalog_data.hpp"
 #include "machine/versions.hpp"
 #include "project/version.hpp"
@@ -83,11 +83,11 @@ std::string title(const Combination& row) {
 }
 
 Result<std::vector<Combination>> parse_rows(std::string_view toml, std::string_view name) {
-  const base::Document document = TRY(base::parse_toml(toml, name));
+  const Json document = TRY(parse_plain_toml(toml, name));
   std::vector<Combination> rows;
-  for (const Json& item : base::member(document.root, "row")) rows.push_back(row_from(document.root, item));
+  for (const Json& item : base::member(document, "row")) rows.push_back(row_from(document, item));
   const std::size_t plain = rows.size();
-  for (const Json& item : base::member(document.root, "build"))
+  for (const Json& item : base::member(document, "build"))
     for (const auto& series : base::strings_at(item, "series")) {
       const auto found = std::find_if(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(plain),
                                       [&](const Combination& row) { return row.series == series; });
