@@ -17,9 +17,6 @@
 namespace startrail::app {
 namespace {
 
-// image::Image::layers: environment and base, with bytecode between them once it is there.
-constexpr std::size_t k_layers_without_bytecode = 2;
-
 // ioprio_set(2): class in the upper bits; IOPRIO_CLASS_IDLE is 3, and has no header in glibc.
 constexpr int k_ioprio_who_process = 1;
 constexpr int k_ioprio_idle = 3 << 13;
@@ -67,7 +64,7 @@ std::optional<bool> kills_user_processes(const fs::path& root) {
 }  // namespace
 
 void compile_bytecode_in_background(const Installation& installation, const image::Image& image) {
-  if (image.layers.size() > k_layers_without_bytecode) return;
+  if (image.has_bytecode) return;
   const std::string id = image.id;
   start_idle(installation.program, {"trail", "bytecode", id.c_str(), nullptr});
 }

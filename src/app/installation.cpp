@@ -14,13 +14,6 @@ std::string user_name() {
   return entry == nullptr ? fmt::format("uid {}", ::getuid()) : std::string(entry->pw_name);
 }
 
-Error unusable(Error reason, const fs::path& root) {
-  if (reason.code == ErrorCode::internal) reason.code = ErrorCode::permission;
-  return std::move(reason)
-      .with_context(fmt::format("{} keeps images and runs", root.string()))
-      .with_hint("set STARTRAIL_HOME to a folder of yours with some free gigabytes");
-}
-
 }  // namespace
 
 Result<Installation> find_installation() {
@@ -34,13 +27,20 @@ Result<Installation> find_installation() {
   return installation;
 }
 
+Error unusable_state(Error reason, const Installation& installation) {
+  return std::move(reason)
+      .with_context(fmt::format("{} keeps images and runs", installation.paths.root.string()))
+      .with_hint("set STARTRAIL_HOME to a folder of yours with some free gigabytes");
+}
+
 Result<void> prepare_state(const Installation& installation) {
   const fs::path& root = installation.paths.root;
   for (const auto& folder : {root, installation.paths.runs(), installation.paths.store()})
-    if (auto made = base::make_directories(folder); !made) return fail(unusable(std::move(made).error(), root));
+    if (auto made = base::make_directories(folder); !made)
+      return fail(unusable_state(std::move(made).error(), installation));
   if (::access(installation.paths.runs().c_str(), W_OK | X_OK) != 0)
-    return fail(unusable(
-        base::errno_error(fmt::format("cannot write in {}", installation.paths.runs().string()), errno), root));
+    return fail(unusable_state(
+        base::errno_error(fmt::format("cannot write in {}", installation.paths.runs().string()), errno), installation));
   return {};
 }
 

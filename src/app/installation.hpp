@@ -25,4 +25,7 @@ struct Installation {
 // Errors: permission, no_space, conflict, each naming the folder and STARTRAIL_HOME.
 [[nodiscard]] Result<void> prepare_state(const Installation& installation);
 
+// The error of something in the state directory, with what that directory is and how to have another.
+[[nodiscard]] Error unusable_state(Error reason, const Installation& installation);
+
 }  // namespace startrail::app

@@ -3,7 +3,9 @@
 namespace startrail::app {
 
 Result<run::RunStore> open_runs(const Installation& installation, Reporter& reporter) {
-  return run::RunStore::open(installation.paths, [&](std::string_view text) { reporter.warn(text); });
+  auto store = run::RunStore::open(installation.paths, [&](std::string_view text) { reporter.warn(text); });
+  if (!store) return fail(unusable_state(std::move(store).error(), installation));
+  return store;
 }
 
 Json to_json(const std::vector<run::RunStore::Listed>& runs) {

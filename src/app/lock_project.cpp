@@ -34,9 +34,10 @@ std::optional<fs::path> existing_lock_file(const Installation& installation, con
 
 // What was asked for when the lock was made holds on until the user asks for something else: a flag left out
 // means "as locked", so that `trail lock --cpu` and then `trail run` agree.
-std::vector<catalog::ChooseOptions> acceptable_options(const lock::Lock& lock, const LockRequest& request) {
+std::vector<catalog::ChooseOptions> acceptable_options(const lock::Lock& lock, const project::Requirements& needs,
+                                                       const LockRequest& request) {
   std::vector<catalog::ChooseOptions> acceptable{request.choose};
-  const bool may_take_build = !request.choose.build;
+  const bool may_take_build = !request.choose.build && !needs.settings.build;
   const bool may_take_python = !request.choose.python;
   if (may_take_build) acceptable.push_back({.build = lock.build, .python = request.choose.python});
   if (may_take_python) acceptable.push_back({.build = request.choose.build, .python = lock.python});
@@ -61,7 +62,7 @@ std::optional<std::string> why_not_reused(const lock::Lock& lock, const project:
   if (request.upgrade == Upgrade::yes) return "an upgrade was asked for";
   if (auto other = other_framework(lock, request.framework)) return other;
   std::optional<std::string> reason;
-  for (const auto& options : acceptable_options(lock, request)) {
+  for (const auto& options : acceptable_options(lock, needs, request)) {
     auto outdated = lock::out_of_date(lock, needs, options);
     if (!outdated) return std::nullopt;
     if (!reason) reason = std::move(outdated);

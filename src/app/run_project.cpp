@@ -164,7 +164,7 @@ struct Journey {
     needs = std::move(locked.needs);
     build = locked.lock.build;
     if (request.command.empty() && !needs.command) return fail(no_command());
-    const auto plan = TRY(image::plan(locked.lock, installation.paths.store()));
+    const auto plan = TRY(image::plan(locked.lock, installation.paths.store(), locked.folder));
     show_plan(plan, reporter);
     phases.end("planning");
     // While gigabytes arrive the code may still change: then the snapshot waits until the start is near.
@@ -222,7 +222,7 @@ struct Journey {
 
 Result<image::Image> ensure_image(const Installation& installation, const lock::Lock& lock,
                                   const fs::path& lock_directory, const machine::Machine& machine, Reporter& reporter) {
-  show_plan(TRY(image::plan(lock, installation.paths.store())), reporter);
+  show_plan(TRY(image::plan(lock, installation.paths.store(), lock_directory)), reporter);
   return image::ensure(lock, machine, {.store = installation.paths.store(), .lock_directory = lock_directory},
                        reporter);
 }

@@ -15,7 +15,7 @@ namespace startrail::app {
 namespace {
 
 Error bad(std::string_view option, std::string_view text, std::string_view why, std::string_view example) {
-  return base::error(ErrorCode::invalid_input, fmt::format("{} `{}`: {}", option, text, why))
+  return base::error(ErrorCode::usage, fmt::format("{} `{}`: {}", option, text, why))
       .with_hint(fmt::format("for example: {} {}", option, example));
 }
 
@@ -126,7 +126,11 @@ Result<void> add_environment(base::Environment& environment, std::string_view te
 
 Result<void> add_environment_file(base::Environment& environment, const fs::path& file,
                                   const base::Environment& caller) {
-  const std::string text = TRY(base::read_file(file, Bytes{1U << 20U}));
+  auto content = base::read_file(file, Bytes{1U << 20U});
+  if (!content)
+    return fail(
+        std::move(content).error().with_context("given with --env-file").with_hint("it holds lines such as SEED=1"));
+  const std::string text = std::move(*content);
   int number = 0;
   for (const auto& raw : split(text, '\n')) {
     ++number;
@@ -134,7 +138,9 @@ Result<void> add_environment_file(base::Environment& environment, const fs::path
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.empty() || line.starts_with('#')) continue;
     if (line.find('=') == std::string_view::npos && !caller.contains(std::string(line))) continue;
-    if (auto added = add_environment(environment, line, caller); !added)
+    auto added = add_environment(environment, line, caller);
+    if (!added) added.error().code = ErrorCode::invalid_input;
+    if (!added)
       return fail(std::move(added).error().with_context(fmt::format("read from {}:{}", file.string(), number)));
   }
   return {};

@@ -14,11 +14,11 @@
 namespace startrail::app {
 
 // "SRC:DST", "SRC:DST:ro", "SRC:DST:rw"; a relative SRC is taken from the caller's folder.
-// Errors: invalid_input (form, relative or reserved DST), not_found (SRC), each with the text as given.
+// Errors: usage (form, relative or reserved DST), not_found (SRC), each with the text as given.
 [[nodiscard]] Result<sandbox::Mount> parse_mount(std::string_view text);
 
-// "K=V" sets; "K" takes the caller's value and is skipped when there is none.
-// Errors: invalid_input (no name, a name with '=' or NUL, a TRAIL_ name that the run itself sets).
+// "K=V" sets; "K" takes the caller's value.
+// Errors: usage (no name, no value, a TRAIL_ name that the run itself sets).
 [[nodiscard]] Result<void> add_environment(base::Environment& environment, std::string_view text,
                                            const base::Environment& caller);
 // Lines of "K=V" or "K"; blank lines and lines starting with '#' are skipped; values are taken as written.
@@ -26,7 +26,7 @@ namespace startrail::app {
 [[nodiscard]] Result<void> add_environment_file(base::Environment& environment, const std::filesystem::path& file,
                                                 const base::Environment& caller);
 
-// "6GiB"; at least `least`. Errors: invalid_input naming `option`.
+// "6GiB"; at least `least`. Errors: usage, naming `option`; so do those below.
 [[nodiscard]] Result<Bytes> parse_limit(std::string_view option, std::string_view text, Bytes least);
 [[nodiscard]] Result<double> parse_cpus(std::string_view text);
 [[nodiscard]] Result<int> parse_pids(std::string_view text);
@@ -39,7 +39,7 @@ struct GpuRequest {
   int count = 0;
   std::vector<int> indexes;
 };
-// "all", "none", "2" (any two), "0,1" or "device=1" (exactly these). Errors: invalid_input.
+// "all", "none", "2" (any two), "0,1" or "device=1" (exactly these). Errors: usage.
 [[nodiscard]] Result<GpuRequest> parse_gpus(std::string_view text);
 // Indexes on this machine; of a count, those without compute processes come first.
 // Errors: refused (more than there are, or no such index), naming what the machine has.

@@ -96,7 +96,9 @@ int help(Words words);
 
 int dispatch_among(std::span<const Command> among, std::string_view prefix, std::string (*overview_of)(), Words words) {
   if (words.empty()) {
-    say(overview_of());
+    std::string text = overview_of();
+    text.pop_back();
+    say(text);
     return base::exit_code(ErrorCode::usage);
   }
   if (is_help(words.front())) {

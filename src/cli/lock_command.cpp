@@ -130,7 +130,7 @@ int lock_command(Words words) {
   const auto locked = lock(options, *installation, reporter);
   reporter.finish();
   if (!locked) return refuse(locked.error(), format);
-  const auto plan = image::plan(locked->lock, installation->paths.store());
+  const auto plan = image::plan(locked->lock, installation->paths.store(), locked->folder);
   show(*locked, plan ? std::optional(*plan) : std::nullopt, options);
   return 0;
 }

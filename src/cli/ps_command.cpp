@@ -5,6 +5,7 @@
 #include "cli/output.hpp"
 #include "cli/table.hpp"
 #include "cli/terminal_reporter.hpp"
+#include "cli/text_width.hpp"
 
 namespace startrail::cli {
 namespace {

@@ -1,4 +1,5 @@
 #include "app/follow_run.hpp"
+#include "app/list_runs.hpp"
 #include "app/rerun.hpp"
 #include "cli/commands.hpp"
 #include "cli/followed_run.hpp"
@@ -19,6 +20,11 @@ constexpr Manual k_manual{
     .notes = "What can't be the same (files left out of the snapshot, another GPU) is said and recorded.\n"};
 
 constexpr int k_exit_could_not_start = 125;
+
+Result<std::string> find_run(const app::Installation& installation, const std::string& name, Reporter& reporter) {
+  auto store = TRY(app::open_runs(installation, reporter));
+  return store.find(name);
+}
 
 int refuse(const Error& error, Format format) {
   const int code = report(error, format);
@@ -46,7 +52,9 @@ int rerun_command(Words words) {
   if (!installation) return refuse(installation.error(), format);
   TerminalReporter reporter(traits_of_stderr(), verbosity);
   const auto where = here ? app::Where::present_folder : app::Where::fresh_folder;
-  auto prepared = app::prepare_rerun(*installation, run.value_or("latest"), where, phases, reporter);
+  const auto id = find_run(*installation, run.value_or("latest"), reporter);
+  if (!id) return report(id.error(), format);
+  auto prepared = app::prepare_rerun(*installation, *id, where, phases, reporter);
   reporter.finish();
   if (!prepared) return refuse(prepared.error(), format);
   if (!detach) app::catch_interrupts();

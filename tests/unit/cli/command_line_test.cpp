@@ -88,6 +88,7 @@ TEST(Nearest, finds_typos_and_beginnings_but_not_strangers) {
   EXPECT_EQ(nearest("insp", names), "inspect");
   EXPECT_EQ(nearest("frobnicate", names), std::nullopt);
   EXPECT_EQ(nearest("x", names), std::nullopt);
+  EXPECT_EQ(nearest("up", names), std::nullopt);
 }
 
 }  // namespace
