@@ -22,11 +22,13 @@ namespace startrail::image {
 enum class Arrival { complete, still_arriving };  // a later version starts runs on lazy images
 
 struct Image {
-  std::string id;                             // "sha256:<64 hex>" of its manifest
-  std::vector<std::filesystem::path> layers;  // topmost first: environment, (bytecode), base
+  std::string id;  // "sha256:<64 hex>" of its manifest
+  // Topmost first: (editables), environment, (bytecode), base.
+  std::vector<std::filesystem::path> layers;
   Arrival arrival = Arrival::complete;
   std::string python;             // "3.11"
   base::Environment environment;  // PATH, VIRTUAL_ENV, SSL_CERT_FILE, LANG …: what the image itself sets
+  bool has_bytecode = false;      // its layer is among `layers`
 };
 
 // What making the image would cost, known from the lock and the store alone.
@@ -37,7 +39,9 @@ struct Plan {
   int wheels_missing = 0, wheels_total = 0, builds = 0;
   bool base_missing = false;
 };
-[[nodiscard]] Result<Plan> plan(const lock::Lock& lock, const std::filesystem::path& store);
+// Without `lock_directory`, local folders to build are taken to be as the lock saw them.
+[[nodiscard]] Result<Plan> plan(const lock::Lock& lock, const std::filesystem::path& store,
+                                const std::filesystem::path& lock_directory = {});
 
 struct EnsureOptions {
   std::filesystem::path store;           // …/store

@@ -4,8 +4,11 @@
 
 #include <array>
 #include <cerrno>
+#include <thread>
 
+#include <fcntl.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 namespace startrail::image {
@@ -47,6 +50,29 @@ fs::path Store::image(std::string_view id) const {
 
 bool Store::has_wheel(std::string_view sha256) const {
   return ::access((wheel(sha256) / "meta.json").c_str(), F_OK) == 0;
+}
+
+Result<base::Fd> Store::use() const {
+  const fs::path file = m_root / "locks" / "store.lock";
+  base::Fd fd = TRY(base::open_file(file, O_RDWR | O_CREAT));
+  while (::flock(fd.get(), LOCK_SH) != 0)
+    if (errno != EINTR) return base::fail(base::errno_error(fmt::format("cannot lock {}", file.string()), errno));
+  return fd;
+}
+
+Result<base::Fd> Store::alone(std::chrono::seconds patience) const {
+  const fs::path file = m_root / "locks" / "store.lock";
+  base::Fd fd = TRY(base::open_file(file, O_RDWR | O_CREAT));
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR)
+      return base::fail(base::errno_error(fmt::format("cannot lock {}", file.string()), errno));
+    if (std::chrono::steady_clock::now() > end)
+      return base::fail(base::error(ErrorCode::conflict, "an image is being made in this store just now")
+                            .with_hint("try again when it is done"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  return fd;
 }
 
 Result<base::FileLock> Store::lock(std::string_view key) const {

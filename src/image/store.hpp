@@ -9,6 +9,7 @@
 //   locks/<key>.lock                                               whoever holds it may write what has this key
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -39,6 +40,11 @@ class Store {
   [[nodiscard]] std::filesystem::path folder(std::string_view name) const { return m_root / name; }
 
   [[nodiscard]] bool has_wheel(std::string_view sha256) const;
+
+  // Held, shared, by whoever relies on what the store has; `alone` waits a while for all of them.
+  // Errors: conflict (somebody else is at work).
+  [[nodiscard]] Result<base::Fd> use() const;
+  [[nodiscard]] Result<base::Fd> alone(std::chrono::seconds patience) const;
 
   // The right to write what has this key. Whoever gets it finds no staging left by a dead owner.
   [[nodiscard]] Result<base::FileLock> lock(std::string_view key) const;

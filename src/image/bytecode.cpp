@@ -1,0 +1,220 @@
+// Bytecode: compiled once per wheel and Python, by the base's own interpreter inside the sandbox, where the files lie
+// at their final places, so that tracebacks and co_filename are right.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/files.hpp"
+#include "base/json.hpp"
+#include "image/bytecode_script.hpp"
+#include "image/environment_tree.hpp"
+#include "image/image_folder.hpp"
+#include "image/wheel_tree.hpp"
+#include "sandbox/sandbox.hpp"
+
+namespace startrail::image {
+namespace {
+
+// Sources compiled in one container: enough to make its start cheap, little enough that a kill costs little.
+constexpr std::uint64_t k_batch_size = 12U << 20U;
+
+struct Source {
+  std::string place;     // below /opt/env
+  std::string compiled;  // path in the wheel's bytecode tree
+  std::uint64_t size = 0;
+};
+struct WheelSources {
+  std::string sha256, name, version;
+  std::vector<Source> sources;
+};
+
+// "118": what sys.implementation.cache_tag ends with; CPython's tag is its minor version without the dot.
+std::string cache_tag(std::string python) {
+  std::erase(python, '.');
+  return "cpython-" + python;
+}
+
+// PEP 3147: pkg/module.py → pkg/__pycache__/module.cpython-311.pyc.
+std::string compiled_path(std::string_view path, const std::string& tag) {
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string_view::npos ? "" : std::string(path.substr(0, slash + 1));
+  const std::string_view file = slash == std::string_view::npos ? path : path.substr(slash + 1);
+  return fmt::format("{}__pycache__/{}.{}.pyc", folder, file.substr(0, file.size() - 3), tag);
+}
+
+class Compilation {
+ public:
+  Compilation(const Store& store, const Image& image, const Manifest& manifest, const machine::Machine& machine,
+              Reporter& reporter)
+      : m_store(store), m_image(image), m_manifest(manifest), m_machine(machine), m_reporter(reporter) {}
+
+  Result<void> run() {
+    const std::vector<WheelSources> all = TRY(missing());
+    if (!all.empty()) m_support = TRY(sandbox::probe(m_machine));
+    std::vector<WheelSources> batch;
+    std::uint64_t size = 0;
+    for (const WheelSources& wheel : all) {
+      batch.push_back(wheel);
+      for (const Source& source : wheel.sources) size += source.size;
+      if (size < k_batch_size && &wheel != &all.back()) continue;
+      TRY(compile(batch));
+      batch.clear();
+      size = 0;
+    }
+    return publish_layer();
+  }
+
+ private:
+  // Wheels of the image that have no bytecode tree yet, with the sources that are theirs in this image.
+  Result<std::vector<WheelSources>> missing() {
+    std::vector<WheelSources> result;
+    const std::string tag = cache_tag(m_image.python);
+    for (const ManifestWheel& wheel : m_manifest.wheels) {
+      std::error_code ignored;
+      if (fs::exists(m_store.bytecode(wheel.sha256, tag) / "meta.json", ignored)) continue;
+      const WheelTree tree = TRY(read_wheel_tree(m_store.wheel(wheel.sha256)));
+      WheelSources sources{.sha256 = wheel.sha256, .name = tree.name, .version = tree.version, .sources = {}};
+      for (const TreeFile& file : tree.files) {
+        if (!file.path.starts_with("site/") || !file.path.ends_with(".py")) continue;
+        const std::string place = environment_path(file.path, m_image.python, tree.name);
+        if (!is_linked(place, m_store.wheel(wheel.sha256) / file.path)) continue;  // lost a collision
+        sources.sources.push_back({.place = place, .compiled = compiled_path(file.path, tag), .size = file.size});
+      }
+      result.push_back(std::move(sources));
+    }
+    return result;
+  }
+
+  bool is_linked(const std::string& place, const fs::path& file) const {
+    struct stat here{}, there{};
+    return ::lstat((m_image.layers.front() / k_prefix / place).c_str(), &here) == 0 &&
+           ::lstat(file.c_str(), &there) == 0 && (here.st_ino == there.st_ino || here.st_size == there.st_size);
+  }
+
+  Result<void> compile(const std::vector<WheelSources>& wheels) {
+    const std::string key = fmt::format("bytecode-{}", ::getpid());
+    const base::FileLock lock = TRY(m_store.lock(key));
+    const fs::path work = m_store.staging(key);
+    for (const char* folder : {"in", "out", "scratch"}) TRY(base::make_directories(work / folder));
+    TRY(run_compiler(wheels, work));
+    for (const WheelSources& wheel : wheels) TRY(keep(wheel, work / "out" / wheel.sha256));
+    return base::remove_tree(work);
+  }
+
+  Result<void> run_compiler(const std::vector<WheelSources>& wheels, const fs::path& work) {
+    Json files = Json::array();
+    for (const WheelSources& wheel : wheels)
+      for (const Source& source : wheel.sources)
+        files.push_back({fmt::format("/{}/{}", k_prefix, source.place),
+                         fmt::format("/mnt/temp/{}/{}", wheel.sha256, source.compiled)});
+    if (files.empty()) return {};
+    m_reporter.progress({.what = "compiling bytecode",
+                         .done = 0,
+                         .total = files.size(),
+                         .unit = base::Unit::items,
+                         .detail = wheels.front().name});
+    TRY(base::write_file_atomic(work / "in" / "compile.py", k_bytecode_script));
+    TRY(base::write_file_atomic(work / "in" / "files.json", base::to_compact_text(files)));
+    sandbox::ContainerSpec spec{
+        .id = fmt::format("trail-bytecode-{}", ::getpid()), .layers = m_image.layers, .scratch = work / "scratch"};
+    // Isolated and without site: a wheel's .pth files must not run here.
+    spec.argv = {"/usr/bin/python" + m_image.python,
+                 "-I",
+                 "-S",
+                 "-B",
+                 "/mnt/datasets/compile.py",
+                 "/mnt/datasets/files.json",
+                 std::to_string(std::max(1, m_machine.cpus))};
+    spec.environment = m_image.environment;
+    spec.mounts = {{.source = work / "in", .target = "/mnt/datasets", .access = sandbox::Access::read_only},
+                   {.source = work / "out",
+                    .target = "/mnt/temp",
+                    .access = sandbox::Access::read_write,
+                    .ownership = sandbox::Ownership::caller}};
+    spec.network = sandbox::Network::none;
+    spec.role = sandbox::Role::build;
+    spec.owner_reference = work / "out";
+    const auto ended = TRY_CONTEXT(sandbox::run_contained(m_support, spec), "while compiling bytecode");
+    if (ended.succeeded()) return {};
+    Error reason = base::error(ErrorCode::internal, "the bytecode compiler failed");
+    reason.detail = ended.errors + ended.output;
+    return base::fail(std::move(reason));
+  }
+
+  // What was compiled becomes the wheel's bytecode tree. Sources that don't compile (templates, Python 2) have none.
+  Result<void> keep(const WheelSources& wheel, const fs::path& output) {
+    const std::string tag = cache_tag(m_image.python);
+    const std::string key = fmt::format("bytecode-{}-{}", wheel.sha256, tag);
+    const base::FileLock lock = TRY(m_store.lock(key));
+    const fs::path staging = m_store.staging(key);
+    TRY(base::make_directories(staging));
+    const Beneath root = TRY(Beneath::open(staging));
+    WheelTree tree{
+        .sha256 = wheel.sha256, .filename = {}, .name = wheel.name, .version = wheel.version, .dist_info = {}};
+    for (const Source& source : wheel.sources) {
+      const auto content = base::read_file(output / source.compiled);
+      if (!content) continue;
+      base::Sha256 hash;
+      hash.update(*content);
+      TreeFile file{.path = source.compiled, .size = content->size(), .digest = hash.finish()};
+      TRY(root.make_folder(source.compiled.substr(0, source.compiled.rfind('/'))));
+      TRY(root.write(source.compiled, *content, 0444));
+      tree.size += file.size;
+      tree.files.push_back(std::move(file));
+    }
+    TRY(root.write("meta.json", base::to_compact_text(to_json(tree)), 0444));
+    return m_store.publish(key, m_store.bytecode(wheel.sha256, tag));
+  }
+
+  // All of it, linked into one layer that appears at once; the next run takes it.
+  Result<void> publish_layer() {
+    const std::string key = "bytecode-layer-" + m_store.image(m_image.id).filename().string();
+    const fs::path staging = m_store.staging(key);
+    TRY(base::make_directories(staging / k_prefix));
+    const Beneath root = TRY(Beneath::open(staging / k_prefix));
+    const std::string tag = cache_tag(m_image.python);
+    for (const ManifestWheel& wheel : m_manifest.wheels) {
+      const fs::path folder = m_store.bytecode(wheel.sha256, tag);
+      const WheelTree tree = TRY(read_wheel_tree(folder));
+      const base::Fd source = TRY(base::open_file(folder, O_RDONLY | O_DIRECTORY));
+      for (const TreeFile& file : tree.files) {
+        const std::string place = environment_path(file.path, m_image.python, tree.name);
+        TRY(root.make_folder(place.substr(0, place.rfind('/'))));
+        auto linked = link_or_copy(source.get(), file.path, root.descriptor(), place);
+        if (!linked && linked.error().code != ErrorCode::conflict) return linked;
+      }
+    }
+    return m_store.publish(key, m_store.image(m_image.id) / "bytecode");
+  }
+
+  const Store& m_store;
+  const Image& m_image;
+  const Manifest& m_manifest;
+  const machine::Machine& m_machine;
+  Reporter& m_reporter;
+  sandbox::Support m_support;
+};
+
+}  // namespace
+
+Result<void> compile_bytecode(const Image& image, const fs::path& store_path, const machine::Machine& machine,
+                              Reporter& reporter) {
+  const Store store = TRY(Store::open(store_path));
+  const base::Fd in_use = TRY(store.use());
+  const Manifest manifest = TRY(read_manifest(store, image.id));
+  // Editables' code lies in the workspace; the layer belongs to the image below.
+  if (!manifest.parent.empty())
+    return compile_bytecode(TRY(open(store_path, manifest.parent)), store_path, machine, reporter);
+  const Image present = TRY(image_from_manifest(store, image.id, manifest));
+  if (present.has_bytecode) return {};
+  const std::string key = "bytecode-layer-" + store.image(image.id).filename().string();
+  const auto lock = TRY(store.try_lock(key));
+  if (!lock) return {};  // somebody else is at it
+  return Compilation(store, present, manifest, machine, reporter).run();
+}
+
+}  // namespace startrail::image

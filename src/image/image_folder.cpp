@@ -1,0 +1,129 @@
+#include "image/image_folder.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "base/files.hpp"
+#include "base/hash.hpp"
+#include "base/json.hpp"
+
+namespace startrail::image {
+namespace {
+
+// What a process inside sees before anybody adds to it: the environment first on PATH, certificates, UTF-8.
+base::Environment image_environment() {
+  return {{"PATH", "/opt/env/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+          {"VIRTUAL_ENV", "/opt/env"},
+          {"LANG", "C.UTF-8"},
+          {"SSL_CERT_FILE", "/etc/ssl/certs/ca-certificates.crt"}};
+}
+
+Json to_json(const Manifest& manifest) {
+  Json wheels = Json::array();
+  for (const ManifestWheel& wheel : manifest.wheels) {
+    Json line{{"name", wheel.name}, {"sha256", wheel.sha256}};
+    if (!wheel.direct_url.empty()) line["direct_url"] = wheel.direct_url;
+    wheels.push_back(std::move(line));
+  }
+  Json json{{"schema", 1}, {"layout", k_layout}};
+  if (!manifest.parent.empty()) json["parent"] = manifest.parent;
+  json["lock"] = manifest.lock;
+  json["python"] = manifest.python;
+  json["base"] = {{"recipe", manifest.base_recipe}, {"digest", manifest.base_digest}};
+  json["wheels"] = std::move(wheels);
+  return json;
+}
+
+fs::path used_file(const Store& store, const std::string& id) {
+  return store.image(id) / "used";
+}
+
+}  // namespace
+
+std::string manifest_text(const Manifest& manifest) {
+  return base::to_pretty_text(to_json(manifest));
+}
+std::string manifest_id(const Manifest& manifest) {
+  return "sha256:" + base::sha256_hex(manifest_text(manifest));
+}
+
+Result<Manifest> read_manifest(const Store& store, const std::string& id) {
+  const fs::path folder = store.image(id);
+  const std::string text = TRY(base::read_file(folder / "manifest.json"));
+  const auto damaged = [&](std::string_view why) {
+    return base::fail(base::error(ErrorCode::corrupt, fmt::format("the manifest of image {} {}",
+                                                                  folder.filename().string().substr(0, 12), why))
+                          .with_context("in " + (folder / "manifest.json").string())
+                          .with_hint("remove the image and make it again: trail image prune --all"));
+  };
+  if (base::sha256_hex(text) != folder.filename()) return damaged("does not match its name");
+  const Json json = TRY(base::parse_json(text, "manifest.json"));
+  const Json& from = base::member(json, "base");
+  Manifest manifest{.lock = base::string_at(json, "lock"),
+                    .python = base::string_at(json, "python"),
+                    .base_recipe = base::string_at(from, "recipe"),
+                    .base_digest = base::string_at(from, "digest"),
+                    .wheels = {},
+                    .parent = base::string_at(json, "parent")};
+  for (const Json& wheel : base::member(json, "wheels"))
+    manifest.wheels.push_back({.name = base::string_at(wheel, "name"),
+                               .sha256 = base::string_at(wheel, "sha256"),
+                               .direct_url = base::string_at(wheel, "direct_url")});
+  if (manifest.python.empty() || manifest.base_digest.empty()) return damaged("lacks a field");
+  return manifest;
+}
+
+Result<Image> image_from_manifest(const Store& store, const std::string& id, const Manifest& manifest) {
+  const fs::path folder = store.image(id);
+  if (!manifest.parent.empty()) {
+    Image image = TRY(image_from_manifest(store, manifest.parent, TRY(read_manifest(store, manifest.parent))));
+    image.id = "sha256:" + folder.filename().string();
+    image.layers.insert(image.layers.begin(), folder / "tree");
+    return image;
+  }
+  Image image{.id = "sha256:" + folder.filename().string(),
+              .layers = {folder / "tree"},
+              .arrival = Arrival::complete,
+              .python = manifest.python,
+              .environment = image_environment()};
+  std::error_code ignored;
+  if (fs::exists(folder / "bytecode", ignored)) {
+    image.layers.push_back(folder / "bytecode");
+    image.has_bytecode = true;
+  }
+  const fs::path base = store.folder("bases") / manifest.base_digest / "root";
+  if (!fs::is_directory(base, ignored))
+    return base::fail(
+        base::error(ErrorCode::not_found, fmt::format("the base system of image {} is gone", image.id.substr(0, 19)))
+            .with_context("looked for " + base.string())
+            .with_hint("make the image again: trail image build"));
+  image.layers.push_back(base);
+  return image;
+}
+
+void touch_image(const Store& store, const std::string& id) {
+  const base::Fd fd(::open(used_file(store, id).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+  if (fd.valid()) ::futimens(fd.get(), nullptr);
+}
+
+base::Time last_used(const Store& store, const std::string& id) {
+  struct stat status{};
+  if (::stat(used_file(store, id).c_str(), &status) != 0 && ::stat(store.image(id).c_str(), &status) != 0) return {};
+  return base::Time(std::chrono::duration_cast<base::Time::duration>(std::chrono::seconds(status.st_mtim.tv_sec) +
+                                                                     std::chrono::nanoseconds(status.st_mtim.tv_nsec)));
+}
+
+std::vector<std::string> image_ids(const Store& store) {
+  std::vector<std::string> ids;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(store.folder("images"), ignored))
+    if (entry.path().filename().string().size() == 64) ids.push_back(entry.path().filename().string());
+  std::ranges::sort(ids);
+  return ids;
+}
+
+}  // namespace startrail::image

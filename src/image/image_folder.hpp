@@ -1,0 +1,45 @@
+// An image on disk: its manifest, which names it, and what is told about it.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/json_fwd.hpp"
+#include "image/environment_tree.hpp"
+#include "image/image.hpp"
+#include "image/store.hpp"
+
+namespace startrail::image {
+
+struct ManifestWheel {
+  std::string name, sha256;  // of the wheel
+  std::string direct_url;    // "" for a package of an index
+};
+
+// What decides an image, and nothing else: the SHA-256 of its text is the image's id. No times, no addresses, no paths.
+struct Manifest {
+  std::string lock;    // lock::digest
+  std::string python;  // "3.11"
+  std::string base_recipe, base_digest;
+  std::vector<ManifestWheel> wheels;  // sorted by name
+  // Of a derived image: the image that it adds editables to. Editing the code in the workspace changes neither; the
+  // large image below doesn't know of them and is shared.
+  std::string parent;
+};
+[[nodiscard]] std::string manifest_text(const Manifest& manifest);
+[[nodiscard]] std::string manifest_id(const Manifest& manifest);  // "sha256:…"
+// Errors: not_found, corrupt (also when its text doesn't hash to the folder's name).
+[[nodiscard]] Result<Manifest> read_manifest(const Store& store, const std::string& id);
+
+// Layers, environment and so on of an image that is there. Errors: not_found (its base or parent is gone).
+[[nodiscard]] Result<Image> image_from_manifest(const Store& store, const std::string& id, const Manifest& manifest);
+
+// Notes that the image was used now.
+void touch_image(const Store& store, const std::string& id);
+[[nodiscard]] base::Time last_used(const Store& store, const std::string& id);
+// Ids of the images that are there, without "sha256:".
+[[nodiscard]] std::vector<std::string> image_ids(const Store& store);
+
+}  // namespace startrail::image
