@@ -10,11 +10,12 @@ constexpr int k_most_attempts = 8;
 
 }  // namespace
 
-Result<BuiltAnswer> resolve_with_builds(UvSession& session, const Probe& candidate, Reporter& reporter) {
+Result<BuiltAnswer> resolve_with_builds(UvSession& session, const Probe& candidate,
+                                        const std::vector<std::string>& bounds, Reporter& reporter) {
   reporter.step(fmt::format("building metadata of {} for Python {}", fmt::join(candidate.to_build, ", "),
                             candidate.python.minor));
   BuiltAnswer built;
-  Question question{.python = candidate.python, .builds = Builds::allowed};
+  Question question{.python = candidate.python, .builds = Builds::allowed, .bounds = bounds};
   for (int attempt = 0; attempt < k_most_attempts; ++attempt) {
     built.answer = TRY(session.ask(question));
     if (built.answer.lock_text || !learn(question.help, built.answer.failure, built.notes)) break;

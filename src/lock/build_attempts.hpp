@@ -15,6 +15,7 @@ struct BuiltAnswer {
 };
 
 // `candidate` is what the same Python could do without builds.
-[[nodiscard]] Result<BuiltAnswer> resolve_with_builds(UvSession& session, const Probe& candidate, Reporter& reporter);
+[[nodiscard]] Result<BuiltAnswer> resolve_with_builds(UvSession& session, const Probe& candidate,
+                                                      const std::vector<std::string>& bounds, Reporter& reporter);
 
 }  // namespace startrail::lock

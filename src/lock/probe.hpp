@@ -1,6 +1,7 @@
 // What one Python can do with the requirements, found out without building anything.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,6 +24,11 @@ struct Probe {
   [[nodiscard]] bool buildable() const { return solution && no_wheels.empty(); }
 };
 
-[[nodiscard]] Result<Probe> probe(UvSession& session, const catalog::PythonChoice& python, const Loosened& loosened);
+struct ProbeOptions {
+  Loosened loosened;
+  std::vector<std::string> bounds;
+  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+};
+[[nodiscard]] Result<Probe> probe(UvSession& session, const catalog::PythonChoice& python, const ProbeOptions& options);
 
 }  // namespace startrail::lock

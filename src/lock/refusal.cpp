@@ -140,7 +140,6 @@ Error git_refusal(const UvFailure& failure, const Request& request) {
     if (!failure.address.empty() && package.location.find(failure.address) != std::string::npos)
       add_lines(error.context, {fmt::format("{} is read from {}", package.as_written, to_text(package.origin))});
   error.with_hint("check that this machine reaches it: git ls-remote " + failure.address);
-  error.with_hint("or replace the line by a release from the package index, NAME==VERSION, if there is one");
   return error;
 }
 
@@ -227,7 +226,7 @@ Loosened suspects(const UvFailure& failure, const Request& request) {
   Loosened names;
   const auto add = [&](const std::string& name) {
     const auto* requirement = request.find(name);
-    if (requirement != nullptr && !requirement->specifier.empty()) names.insert(name);
+    if (requirement != nullptr && !requirement->specifier.empty()) names.emplace(name, Width::any);
   };
   add(failure.package);
   for (const auto& wanted : failure.required) add(project_of(wanted));
@@ -237,7 +236,7 @@ Loosened suspects(const UvFailure& failure, const Request& request) {
 std::optional<std::string> way_out(const Lock& solution, const Loosened& loosened, const Request& request) {
   std::vector<std::string> changes;
   std::string caution;
-  for (const auto& name : loosened) {
+  for (const auto& [name, width] : loosened) {
     const auto* requirement = request.find(name);
     const auto found = std::ranges::find(solution.packages, name, &LockedPackage::name);
     if (requirement == nullptr || found == solution.packages.end()) continue;
@@ -256,6 +255,16 @@ std::optional<std::string> way_out(const Lock& solution, const Loosened& loosene
     return fmt::format("write {} and {} more alike{}", fmt::join(changes, ", "), more, caution);
   }
   return fmt::format("write {}{}{}", enumerated(changes, "and"), changes.size() > 1 ? ", together" : "", caution);
+}
+
+std::string project_of_repository(const UvFailure& failure, const Request& request) {
+  for (const auto& package : request.packages())
+    if (!failure.address.empty() && package.location.find(failure.address) != std::string::npos &&
+        !package.name.empty())
+      return package.name;
+  std::string last = failure.address.substr(failure.address.rfind('/') + 1);
+  if (last.ends_with(".git")) last.resize(last.size() - 4);
+  return project_of(last);
 }
 
 std::string meant_instead_of(std::string_view name) {

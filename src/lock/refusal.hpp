@@ -26,6 +26,9 @@ namespace startrail::lock {
 [[nodiscard]] std::optional<std::string> way_out(const Lock& solution, const Loosened& loosened,
                                                  const Request& request);
 
+// The project that a repository's requirement is about: its own name, else the last part of its address.
+[[nodiscard]] std::string project_of_repository(const UvFailure& failure, const Request& request);
+
 // Names that people write and that aren't what they mean: "sklearn" → "scikit-learn"; "" for others.
 [[nodiscard]] std::string meant_instead_of(std::string_view name);
 

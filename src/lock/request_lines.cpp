@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 
 #include "base/files.hpp"
+#include "lock/lock.hpp"
 #include "lock/uv_failure.hpp"
 
 namespace startrail::lock {
@@ -59,9 +61,10 @@ bool is_local(const Requirement& requirement) {
 
 std::string line_of(const Requirement& requirement, const fs::path& folder, const Loosened& loosened) {
   if (is_local(requirement)) return local_line(requirement, folder);
-  if (requirement.kind != SourceKind::index || !loosened.contains(requirement.name)) return to_pep508(requirement);
+  const auto found = loosened.find(requirement.name);
+  if (requirement.kind != SourceKind::index || found == loosened.end()) return to_pep508(requirement);
   Requirement wider = requirement;
-  wider.specifier.clear();
+  wider.specifier = widened(requirement.specifier, found->second);
   return to_pep508(wider);
 }
 
@@ -71,6 +74,11 @@ std::string told(const Requirement& requirement) {
 
 }  // namespace
 
+project::Requirements with_framework(project::Requirements needs, const std::string& framework) {
+  apply_framework(needs.packages, framework);
+  return needs;
+}
+
 std::string file_url(const fs::path& path) {
   std::string url = "file://";
   for (const unsigned char c : path.string()) {
@@ -79,6 +87,16 @@ std::string file_url(const fs::path& path) {
     url += plain ? std::string(1, static_cast<char>(c)) : fmt::format("%{:02X}", c);
   }
   return url;
+}
+
+std::string widened(std::string_view specifier, Width width) {
+  const auto operation = specifier.find_first_of("=~>");
+  const auto digit = specifier.find_first_of("0123456789", operation == std::string_view::npos ? 0 : operation);
+  if (width == Width::any || operation == std::string_view::npos || digit == std::string_view::npos) return "";
+  // A local version ("+cu113") names one build and ".*" a series; neither is part of a bound (PEP 440).
+  const auto version = specifier.substr(digit, specifier.find_first_of(", +*!<>", digit) - digit);
+  const auto plain = version.ends_with('.') ? version.substr(0, version.size() - 1) : version;
+  return fmt::format(">={},<{}", plain, std::strtoul(std::string(plain).c_str(), nullptr, 10) + 1);
 }
 
 Request::Request(const project::Requirements& needs, const catalog::Choice& choice,

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,8 +14,12 @@
 
 namespace startrail::lock {
 
-// Names whose version specifiers are dropped, to see whether that would be a way out.
-using Loosened = std::set<std::string, std::less<>>;
+// Names whose pins are widened, to see whether that would be a way out.
+enum class Width {
+  same_major,  // "==4.2.0.32" becomes ">=4.2.0.32,<5"
+  any,
+};
+using Loosened = std::map<std::string, Width, std::less<>>;
 
 class Request {
  public:
@@ -45,5 +49,8 @@ class Request {
 
 // "file:///home/me/my%20project".
 [[nodiscard]] std::string file_url(const std::filesystem::path& path);
+
+// The specifier that takes the place of `specifier`; "" for any version.
+[[nodiscard]] std::string widened(std::string_view specifier, Width width);
 
 }  // namespace startrail::lock

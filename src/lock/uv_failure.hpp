@@ -20,6 +20,7 @@ enum class FailureKind {
   git,              // a repository couldn't be reached, or lacks the revision
   network,          // a server couldn't be reached
   missing_tool,     // uv found no Python to ask, or no git
+  too_slow,         // uv was stopped after its time
   other,
 };
 

@@ -19,7 +19,7 @@ namespace {
 // The name has the form that PEP 751 asks of lock files; uv takes earlier pins from it.
 constexpr const char* k_output = "pylock.answer.toml";
 constexpr int k_newest_manylinux_of_uv = 40;  // uv 0.13.9 knows none after manylinux_2_40
-constexpr std::chrono::minutes k_longest_resolution{15};
+constexpr std::chrono::minutes k_longest_conversion{2};
 
 std::string joined_lines(const std::vector<std::string>& lines) {
   return fmt::format("{}\n", fmt::join(lines, "\n"));
@@ -34,7 +34,8 @@ std::string indexed_project(const project::Requirements& needs, const Request& r
     const auto* requirement = request.find(name);
     if (requirement == nullptr || requirement->kind != project::SourceKind::index) continue;
     project::Requirement line = *requirement;
-    if (loosened.contains(name)) line.specifier.clear();
+    if (const auto wider = loosened.find(name); wider != loosened.end())
+      line.specifier = widened(line.specifier, wider->second);
     dependencies += fmt::format("  {},\n", base::toml_quote(to_pep508(line)));
     sources += fmt::format("{} = {{ index = {} }}\n", base::toml_quote(name), base::toml_quote("of-" + name));
     indexes += fmt::format("[[tool.uv.index]]\nname = {}\nurl = {}\nexplicit = true\n", base::toml_quote("of-" + name),
@@ -59,7 +60,8 @@ struct UvSession::State {
 
   Result<void> write_files(const Question& question, const fs::path& project);
   [[nodiscard]] std::vector<std::string> arguments(const Question& question, const fs::path& folder) const;
-  Result<base::ProcessResult> run_here(const std::vector<std::string>& argv, const fs::path& directory);
+  Result<base::ProcessResult> run_here(const std::vector<std::string>& argv, const fs::path& directory,
+                                       std::chrono::seconds patience);
   Result<base::ProcessResult> run_inside(const Question& question, std::vector<std::string> argv);
   Result<fs::path> writable_project();
   Result<Answer> answer_of(const base::ProcessResult& result, const fs::path& seen_work, const fs::path& seen_project);
@@ -81,8 +83,10 @@ Result<void> UvSession::State::write_files(const Question& question, const fs::p
   const auto write = [&](const char* name, const std::string& text) {
     return base::write_file_atomic(work / name, text);
   };
+  auto constraints = request.constraint_lines(question.loosened);
+  constraints.insert(constraints.end(), question.bounds.begin(), question.bounds.end());
   TRY(write("requirements.in", joined_lines(request.requirement_lines(project, question.loosened))));
-  TRY(write("constraints.txt", joined_lines(request.constraint_lines(question.loosened))));
+  TRY(write("constraints.txt", joined_lines(constraints)));
   TRY(write("excludes.txt", joined_lines(question.without)));
   TRY(write("build-constraints.txt", joined_lines(question.help.constraints)));
   TRY(write("uv.toml", build_settings(question.help.requirements)));
@@ -119,15 +123,15 @@ std::vector<std::string> UvSession::State::arguments(const Question& question, c
   return argv;
 }
 
-Result<base::ProcessResult> UvSession::State::run_here(const std::vector<std::string>& argv,
-                                                       const fs::path& directory) {
+Result<base::ProcessResult> UvSession::State::run_here(const std::vector<std::string>& argv, const fs::path& directory,
+                                                       std::chrono::seconds patience) {
   base::Command command;
   command.argv = {uv.string()};
   command.argv.insert(command.argv.end(), argv.begin(), argv.end());
   command.environment = uv_environment(base::current_environment(), indexes, configuration);
   command.environment->insert_or_assign("UV_CACHE_DIR", (options.state_root / "cache/uv").string());
   command.directory = directory;
-  command.timeout = k_longest_resolution;
+  command.timeout = patience;
   return base::run_process(command);
 }
 
@@ -167,7 +171,7 @@ Result<Answer> UvSession::State::answer_of(const base::ProcessResult& result, co
                 .failure = {},
                 .errors = result.errors};
   if (result.timed_out) {
-    answer.failure = {.kind = FailureKind::other, .reason = "uv didn't come to an end in time"};
+    answer.failure = {.kind = FailureKind::too_slow, .reason = "uv didn't come to an end in time"};
   } else if (result.succeeded()) {
     answer.lock_text = TRY(base::read_file(work / k_output));
   } else {
@@ -197,7 +201,8 @@ Result<UvSession> UvSession::open(const project::Requirements& needs, const cata
 Result<Answer> UvSession::ask(const Question& question) {
   if (question.builds == Builds::forbidden && m_state->host_can_resolve) {
     TRY(m_state->write_files(question, m_state->needs.folder));
-    const auto result = TRY(m_state->run_here(m_state->arguments(question, m_state->work), m_state->work));
+    const auto result =
+        TRY(m_state->run_here(m_state->arguments(question, m_state->work), m_state->work, question.patience));
     auto answer = TRY(m_state->answer_of(result, m_state->work, m_state->needs.folder));
     if (answer.failure.kind != FailureKind::missing_tool) return answer;
     m_state->host_can_resolve = false;
@@ -213,7 +218,7 @@ Result<Answer> UvSession::convert_uv_lock(const fs::path& uv_lock) {
   const std::vector<std::string> argv{"export",      "--format",      "pylock.toml",   "--frozen",
                                       "--no-header", "--quiet",       "--color",       "never",
                                       "--project",   folder.string(), "--output-file", output.string()};
-  const auto result = TRY(m_state->run_here(argv, folder));
+  const auto result = TRY(m_state->run_here(argv, folder, k_longest_conversion));
   return m_state->answer_of(result, m_state->work, folder);
 }
 

@@ -2,6 +2,7 @@
 // its answer read.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -29,6 +30,8 @@ struct Question {
   Builds builds = Builds::forbidden;
   std::vector<std::string> without;  // packages left out of the resolution
   Loosened loosened;
+  std::vector<std::string> bounds;     // further constraints
+  std::chrono::seconds patience{900};  // without builds; then uv is stopped
   BuildHelp help;
 };
 
