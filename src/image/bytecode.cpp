@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
