@@ -39,6 +39,13 @@ bool extra_is_missing(const Declared& declared, const Combination& row) {
   return !row.gpu_extra_since.empty() && declared.exact && machine::older(declared.exact->text(), row.gpu_extra_since);
 }
 
+// Another release of torch takes another torchvision along.
+Error with_companions(Error error, const Declared& declared) {
+  for (const Pin& pin : declared.torchvision)
+    error.with_hint(fmt::format("{} ({}) must change along with torch", pin.as_written, pin.where));
+  return error;
+}
+
 class Chooser {
  public:
   Chooser(const project::Requirements& needs, const machine::Machine& machine, const ChooseOptions& options)
@@ -102,11 +109,12 @@ class Chooser {
       if (!clash(declared, *row)) working.push_back(row);
     if (working.empty()) {
       const std::string version = declared.exact ? declared.exact->text() : "";
-      return fail(
-          hardware_refusal(*admitted.front(), declared.title(), version, m_hardware, m_demand, declared.places()));
+      return fail(with_companions(
+          hardware_refusal(*admitted.front(), declared.title(), version, m_hardware, m_demand, declared.places()),
+          declared));
     }
     if (std::ranges::none_of(offers(), [&](const Offer& offer) { return usable(working, offer.minor); }))
-      return fail(python_refusal(declared, working, m_hardware, m_demand));
+      return fail(with_companions(python_refusal(declared, working, m_hardware, m_demand), declared));
     return Candidate{.declared = std::move(declared), .working = std::move(working), .unchecked = false};
   }
 

@@ -389,6 +389,13 @@ TEST(Choose, each_bound_says_why) {
   EXPECT_EQ(choice->bounds.at(2).reason, "the catalog knows tensorflow up to 2.21");
 }
 
+TEST(Choose, a_pinned_torchvision_is_told_to_change_along) {
+  const auto choice =
+      choose(project_with({"torch==1.11.0", "torchvision==0.12.0"}), machine_with("535.183.01", {"8.0"}), {});
+  ASSERT_FALSE(choice);
+  EXPECT_THAT(choice.error().hints, Contains("torchvision==0.12.0 (requirements.txt:2) must change along with torch"));
+}
+
 TEST(Choose, an_invisible_gpu_does_not_count) {
   auto machine = machine_with("580.65.06", {"8.0", "6.1"});
   machine.gpus[1].visible = false;
