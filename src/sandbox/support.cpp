@@ -33,7 +33,7 @@ bool can_be_used(const machine::Runtime& runtime, const machine::Cgroups& cgroup
          (runtime.name == "crun" && !runtime.program.empty() && cgroups.mode == machine::CgroupMode::hybrid);
 }
 
-// crun starts in a third of runc's time (docs/decisions/0002-isolation.md).
+// crun starts in a third of runc's time (docs/decisions/0005-isolation.md).
 const machine::Runtime* pick_runtime(const machine::Machine& machine) {
   const machine::Runtime* best = nullptr;
   for (const auto& runtime : machine.runtimes) {
@@ -53,8 +53,7 @@ Error no_user_namespaces(const machine::Machine& machine) {
   Error error = base::error(ErrorCode::unsupported, "this machine lets ordinary users make no containers");
   error.with_context(machine.user_namespaces.why_not.empty() ? "user namespaces are off"
                                                              : machine.user_namespaces.why_not);
-  if (!machine.user_namespaces.how_to.empty())
-    error.with_hint(fmt::format("allow it: `{}`", machine.user_namespaces.how_to));
+  if (!machine.user_namespaces.how_to.empty()) error.with_hint(machine.user_namespaces.how_to);
   return error.with_hint("or call trail as root").with_hint(k_way_without);
 }
 

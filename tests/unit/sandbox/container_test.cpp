@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/files.hpp"
+#include "base/process.hpp"
 #include "sandbox/container_fixture.hpp"
 #include "sandbox/control_group.hpp"
 
@@ -233,6 +234,37 @@ TEST_P(ContainerTest, a_symlink_in_the_image_cannot_lead_a_mount_out_of_it) {
   }
 }
 
+// A device and a library of the host's play GPU and driver: the way into the container is the same.
+TEST_P(ContainerTest, gpu_devices_and_driver_files_are_there_and_cannot_be_changed) {
+  const fs::path library = m_folder / "libcuda.so.535.1";
+  ASSERT_TRUE(base::write_file_atomic(library, "driver"));
+  auto description = shell(
+      "head -c 3 /dev/nvidia0 | od -An -tx1; cat /usr/lib/gpu/libcuda.so.1; echo; (echo x > /usr/lib/gpu/libcuda.so.1) "
+      "2>&1;"
+      "echo $LD_LIBRARY_PATH $NVIDIA_VISIBLE_DEVICES; ls /dev | grep -c nvidia");
+  description.environment["LD_LIBRARY_PATH"] = "/own";
+  description.gpus = {.devices = {{.path = "/dev/nvidia0", .host_path = "/dev/zero", .major = 1, .minor = 5}},
+                      .mounts = {{.host_path = library, .container_path = "/usr/lib/gpu/libcuda.so.1"}},
+                      .library_directories = {"/usr/lib/gpu"},
+                      .environment = {{"NVIDIA_VISIBLE_DEVICES", "void"}}};
+  const auto outcome = run(description);
+  EXPECT_THAT(outcome.output, HasSubstr("00 00 00"));
+  EXPECT_THAT(outcome.output, HasSubstr("driver\n"));
+  EXPECT_THAT(outcome.output, HasSubstr("/usr/lib/gpu:/own void\n1"));
+  EXPECT_EQ(*base::read_file(library), "driver");
+}
+
+// The device cgroup forbids every device that is not listed, whatever its node's mode.
+TEST_P(ContainerTest, a_device_that_is_listed_can_be_opened_under_the_device_cgroup) {
+  struct stat status{};
+  if (::stat("/dev/net/tun", &status) != 0) GTEST_SKIP() << "this host has no /dev/net/tun";
+  if (!m_support.cgroup_limits) GTEST_SKIP() << "no device cgroup this way: the host's own file modes decide";
+  auto description = shell("exec 3<>/dev/nvidia0 && echo opened");
+  description.gpus.devices = {{.path = "/dev/nvidia0", .host_path = "/dev/net/tun", .major = 10, .minor = 200}};
+  const auto outcome = run(description);
+  EXPECT_EQ(outcome.output, "opened") << outcome.errors;
+}
+
 TEST_P(ContainerTest, descriptors_of_the_caller_do_not_reach_the_command) {
   const auto outcome = run(spec({"python3", "-c", "import os; print(sorted(os.listdir('/proc/self/fd')))"}));
   EXPECT_EQ(outcome.output, "['0', '1', '2', '3']");  // 3: the listing itself
@@ -293,6 +325,68 @@ TEST_P(ContainerTest, a_killed_supervisor_leaves_no_process_and_no_mount) {
   remove_leftovers(description.id, description.scratch);
   EXPECT_FALSE(ControlGroup::find(description.id));
   EXPECT_FALSE(fs::exists(description.scratch / "runtime"));
+}
+
+// Overlayfs can neither map owners nor hold an upper directory: mounted over the workspace, or over the scratch
+// folder, in a mount namespace of the command's own.
+std::vector<std::string> with_overlay_on(const fs::path& place, std::vector<std::string> command) {
+  const fs::path parts = place.parent_path() / (place.filename().string() + "-parts");
+  const std::string script = fmt::format(
+      "mkdir {0} {0}/upper {0}/work && mount -t overlay overlay -o lowerdir={1},upperdir={0}/upper,workdir={0}/work "
+      "{1} "
+      "&& exec \"$@\"",
+      parts.string(), place.string());
+  command.insert(command.begin(), {"unshare", "--mount", "sh", "-c", script, "sh"});
+  return command;
+}
+
+base::ProcessResult run_command(std::vector<std::string> argv, base::Environment extra = {}) {
+  auto environment = base::current_environment();
+  extra.merge(environment);
+  auto result = base::run_process({.argv = std::move(argv),
+                                   .environment = std::move(extra),
+                                   .directory = "/",
+                                   .input = {},
+                                   .timeout = std::nullopt,
+                                   .on_error_line = {}});
+  EXPECT_TRUE(result) << to_text(result.error());
+  return result.value_or(base::ProcessResult{});
+}
+
+TEST_P(ContainerTest, where_owners_cannot_be_mapped_the_folders_owner_runs) {
+  if (rootless()) GTEST_SKIP() << "rootless maps nothing";
+  ASSERT_EQ(::chown(m_workspace.c_str(), k_ordinary_uid, k_ordinary_uid), 0);
+  const auto description = shell("id -u; touch made; stat -c %u made");
+  const auto result = run_command(with_overlay_on(m_workspace, command_for(description)));
+  EXPECT_EQ(result.output, fmt::format("{0}\n{0}\n", k_ordinary_uid)) << result.errors;
+}
+
+TEST_P(ContainerTest, where_owners_cannot_be_mapped_roots_folder_is_refused) {
+  if (rootless()) GTEST_SKIP() << "rootless maps nothing";
+  const auto description = shell("id -u");
+  const auto result = run_command(with_overlay_on(m_workspace, command_for(description)));
+  EXPECT_EQ(result.exit_code, 125);
+  const auto answer = base::read_file(description.scratch / "request.json.answer");
+  ASSERT_TRUE(answer);
+  EXPECT_THAT(*answer, HasSubstr("belongs to root"));
+  EXPECT_THAT(*answer, HasSubstr("chown"));
+}
+
+TEST_P(ContainerTest, where_owners_cannot_be_mapped_sudos_caller_runs) {
+  if (rootless()) GTEST_SKIP() << "rootless maps nothing";
+  const std::string id = std::to_string(k_ordinary_uid);
+  const auto description = shell("id -u; id -g");
+  const auto result =
+      run_command(with_overlay_on(m_workspace, command_for(description)), {{"SUDO_UID", id}, {"SUDO_GID", id}});
+  EXPECT_EQ(result.output, fmt::format("{0}\n{0}\n", k_ordinary_uid)) << result.errors;
+}
+
+TEST_P(ContainerTest, a_scratch_folder_that_cannot_hold_an_overlay_is_replaced_by_memory) {
+  if (rootless()) GTEST_SKIP() << "the mount of this test needs root";
+  const auto description = shell("echo written > /tmp/file && cat /tmp/file");
+  auto command = command_for(description);
+  const auto result = run_command(with_overlay_on(description.scratch, std::move(command)));
+  EXPECT_EQ(result.output, "written\n") << result.errors;
 }
 
 INSTANTIATE_TEST_SUITE_P(each, ContainerTest, ::testing::ValuesIn(all_ways()),
