@@ -254,11 +254,14 @@ TEST_P(ContainerTest, gpu_devices_and_driver_files_are_there_and_cannot_be_chang
   EXPECT_EQ(*base::read_file(library), "driver");
 }
 
+// What only root's containers have: control groups, id maps.
+class RootContainer : public ContainerTest {};
+
 // The device cgroup forbids every device that is not listed, whatever its node's mode.
-TEST_P(ContainerTest, a_device_that_is_listed_can_be_opened_under_the_device_cgroup) {
+TEST_P(RootContainer, a_device_that_is_listed_can_be_opened_under_the_device_cgroup) {
   struct stat status{};
   if (::stat("/dev/net/tun", &status) != 0) GTEST_SKIP() << "this host has no /dev/net/tun";
-  if (!m_support.cgroup_limits) GTEST_SKIP() << "no device cgroup this way: the host's own file modes decide";
+  if (!m_support.cgroup_limits) GTEST_SKIP() << "no control groups can be made here";
   auto description = shell("exec 3<>/dev/nvidia0 && echo opened");
   description.gpus.devices = {{.path = "/dev/nvidia0", .host_path = "/dev/net/tun", .major = 10, .minor = 200}};
   const auto outcome = run(description);
@@ -332,7 +335,8 @@ TEST_P(ContainerTest, a_killed_supervisor_leaves_no_process_and_no_mount) {
 std::vector<std::string> with_overlay_on(const fs::path& place, std::vector<std::string> command) {
   const fs::path parts = place.parent_path() / (place.filename().string() + "-parts");
   const std::string script = fmt::format(
-      "mkdir {0} {0}/upper {0}/work && mount -t overlay overlay -o lowerdir={1},upperdir={0}/upper,workdir={0}/work "
+      "mkdir {0} {0}/upper {0}/work && chown --reference={1} {0}/upper && mount -t overlay overlay -o "
+      "lowerdir={1},upperdir={0}/upper,workdir={0}/work "
       "{1} "
       "&& exec \"$@\"",
       parts.string(), place.string());
@@ -353,16 +357,14 @@ base::ProcessResult run_command(std::vector<std::string> argv, base::Environment
   return result.value_or(base::ProcessResult{});
 }
 
-TEST_P(ContainerTest, where_owners_cannot_be_mapped_the_folders_owner_runs) {
-  if (rootless()) GTEST_SKIP() << "rootless maps nothing";
+TEST_P(RootContainer, where_owners_cannot_be_mapped_the_folders_owner_runs) {
   ASSERT_EQ(::chown(m_workspace.c_str(), k_ordinary_uid, k_ordinary_uid), 0);
   const auto description = shell("id -u; touch made; stat -c %u made");
   const auto result = run_command(with_overlay_on(m_workspace, command_for(description)));
   EXPECT_EQ(result.output, fmt::format("{0}\n{0}\n", k_ordinary_uid)) << result.errors;
 }
 
-TEST_P(ContainerTest, where_owners_cannot_be_mapped_roots_folder_is_refused) {
-  if (rootless()) GTEST_SKIP() << "rootless maps nothing";
+TEST_P(RootContainer, where_owners_cannot_be_mapped_roots_folder_is_refused) {
   const auto description = shell("id -u");
   const auto result = run_command(with_overlay_on(m_workspace, command_for(description)));
   EXPECT_EQ(result.exit_code, 125);
@@ -372,8 +374,7 @@ TEST_P(ContainerTest, where_owners_cannot_be_mapped_roots_folder_is_refused) {
   EXPECT_THAT(*answer, HasSubstr("chown"));
 }
 
-TEST_P(ContainerTest, where_owners_cannot_be_mapped_sudos_caller_runs) {
-  if (rootless()) GTEST_SKIP() << "rootless maps nothing";
+TEST_P(RootContainer, where_owners_cannot_be_mapped_sudos_caller_runs) {
   const std::string id = std::to_string(k_ordinary_uid);
   const auto description = shell("id -u; id -g");
   const auto result =
@@ -381,14 +382,15 @@ TEST_P(ContainerTest, where_owners_cannot_be_mapped_sudos_caller_runs) {
   EXPECT_EQ(result.output, fmt::format("{0}\n{0}\n", k_ordinary_uid)) << result.errors;
 }
 
-TEST_P(ContainerTest, a_scratch_folder_that_cannot_hold_an_overlay_is_replaced_by_memory) {
-  if (rootless()) GTEST_SKIP() << "the mount of this test needs root";
+TEST_P(RootContainer, a_scratch_folder_that_cannot_hold_an_overlay_is_replaced_by_memory) {
   const auto description = shell("echo written > /tmp/file && cat /tmp/file");
   auto command = command_for(description);
   const auto result = run_command(with_overlay_on(description.scratch, std::move(command)));
   EXPECT_EQ(result.output, "written\n") << result.errors;
 }
 
+INSTANTIATE_TEST_SUITE_P(each, RootContainer, ::testing::Values(Way{Mode::root, "crun"}, Way{Mode::root, "runc"}),
+                         [](const auto& way) { return way.param.runtime; });
 INSTANTIATE_TEST_SUITE_P(each, ContainerTest, ::testing::ValuesIn(all_ways()),
                          [](const auto& way) { return way.param.name(); });
 
