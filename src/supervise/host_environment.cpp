@@ -40,7 +40,8 @@ Result<base::Environment> host_environment(const RunPlace& place, const volume::
   base::Environment environment = taken_over();
   if (place.spec.image_id.empty()) return environment;
   const image::Image image = TRY(image::open(place.paths.store(), place.spec.image_id));
-  const HostPython python = TRY(make_host_python(image, place.scratch() / "environment"));
+  const HostPython python = TRY(
+      make_host_python(image, place.scratch() / "environment", "/usr/bin:/usr/local/bin:" + environment.at("PATH")));
   for (const auto& [key, value] : image.environment)
     if (!value.starts_with('/')) environment[key] = value;  // the others are paths inside
   environment["PATH"] = python.programs.string() + ":" + taken_over().at("PATH");

@@ -1,9 +1,11 @@
 #include "supervise/host_python.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <optional>
 
@@ -69,11 +71,30 @@ Result<fs::path> make_base_interpreter(const image::Image& image, const fs::path
   return program;
 }
 
-Result<void> make_interpreter(const image::Image& image, const fs::path& root) {
+bool is_native_program(const fs::path& file) {
+  const auto fd = base::open_file(file, O_RDONLY);
+  std::array<char, 4> magic{};
+  return fd && ::access(file.c_str(), X_OK) == 0 && ::read(fd->get(), magic.data(), magic.size()) == 4 &&
+         std::string_view(magic.data(), magic.size()) ==
+             "\x7f"
+             "ELF";
+}
+
+// A script of that name (a version chooser's) would find pyvenv.cfg nowhere.
+std::optional<fs::path> interpreter_of_host(const std::string& name, std::string_view search) {
+  for (std::string_view rest = search; !rest.empty();) {
+    const std::size_t end = std::min(rest.find(':'), rest.size());
+    if (const fs::path candidate = fs::path(rest.substr(0, end)) / name; is_native_program(candidate)) return candidate;
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return std::nullopt;
+}
+
+Result<void> make_interpreter(const image::Image& image, const fs::path& root, const std::string& search) {
   const std::string name = "python" + image.python;
   const fs::path python = root / "bin" / name;
   fs::path program;
-  if (const auto of_host = base::find_program(name)) {
+  if (const auto of_host = interpreter_of_host(name, search)) {
     program = *of_host;
     TRY(link_to(program, python));
   } else {
@@ -101,12 +122,12 @@ Result<void> make_program(const fs::path& original, const fs::path& root) {
 
 }  // namespace
 
-Result<HostPython> make_host_python(const image::Image& image, const fs::path& root) {
+Result<HostPython> make_host_python(const image::Image& image, const fs::path& root, const std::string& search) {
   const fs::path packages = fs::path("lib") / ("python" + image.python) / "site-packages";
   const auto layer = layer_with(image, k_environment / packages);
   if (!layer) return fail(ErrorCode::not_found, fmt::format("the image {} has no Python environment", image.id));
   TRY(base::make_directories(root / "bin"));
-  TRY(make_interpreter(image, root));
+  TRY(make_interpreter(image, root, search));
   TRY(link_to(*layer / k_environment / packages, root / packages));
   std::error_code failed;
   for (auto entry = fs::directory_iterator(*layer / k_environment / "bin", failed);

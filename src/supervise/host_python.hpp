@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include "base/error.hpp"
 #include "image/image.hpp"
@@ -13,8 +14,10 @@ struct HostPython {
   std::filesystem::path programs;  // root/bin: python, and the image's console scripts
 };
 
-// Makes the tree under `root`. Nothing of the image is copied or changed.
+// Makes the tree under `root`. Nothing of the image is copied or changed. The interpreter is the first native program
+// named after the image's Python in `search` (folders, as in PATH), else the image base's own.
 // Errors: not_found (an image without an environment), unsupported (no interpreter that could run it).
-[[nodiscard]] Result<HostPython> make_host_python(const image::Image& image, const std::filesystem::path& root);
+[[nodiscard]] Result<HostPython> make_host_python(const image::Image& image, const std::filesystem::path& root,
+                                                  const std::string& search);
 
 }  // namespace startrail::supervise

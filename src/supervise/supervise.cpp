@@ -15,6 +15,7 @@
 #include "supervise/container_plan.hpp"
 #include "supervise/end_signals.hpp"
 #include "supervise/gpu_release.hpp"
+#include "supervise/own_mounts.hpp"
 #include "supervise/verdict.hpp"
 #include "supervise/watch.hpp"
 
@@ -133,7 +134,6 @@ class Supervision {
     return run::write_status(m_place.directory, m_status);
   }
 
-  // The container's mounts vanish with it, so it ends before scratch is removed.
   Result<WatchResult> run_command(const ContainerPlan& plan, Pipes& pipes, run::LogWriter& log) {
     auto container = TRY(sandbox::Container::start(
         plan.support, plan.spec, {.input = -1, .output = pipes.output.get(), .errors = pipes.errors.get()}));
@@ -169,6 +169,7 @@ class Supervision {
   }
 
   void end() {
+    detach_mounts_below(m_place.scratch());
     for (const char* folder : {run::k_scratch_folder, run::k_temp_folder})
       note_failure(base::remove_tree(m_place.directory / folder));
     m_status.ended = base::now();
