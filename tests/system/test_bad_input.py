@@ -82,7 +82,7 @@ class BadInput(TrailCase):
             listed = self.trail("ps", "--all", "--json", home=home, check=0)
             self.assertEqual([entry["id"] for entry in listed.json["runs"]], [run], listed)
         self.assertTrue(list(home.glob("state.db.corrupt-*")))
-        sqlite3.connect(home / "state.db").execute("select count(*) from runs").fetchone()
+        sqlite3.connect(home / "state.db").execute("select count(*) from run").fetchone()
 
     @unittest.skipIf(os.geteuid() == 0, "root reads everything")
     def test_an_unreadable_folder(self):

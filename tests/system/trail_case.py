@@ -49,12 +49,12 @@ class TrailCase(unittest.TestCase):
         self.home = SHARED_HOME
         SHARED_HOME.mkdir(parents=True, exist_ok=True)
 
-    def project(self, name="project", **files):
-        """A folder with these files; keys use '__' for '.' and '___' for '/'."""
+    def project(self, name="project", files=None, **named_files):
+        """A folder with these files; in keyword names '__' stands for '.' (requirements__txt)."""
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
-        for key, text in files.items():
-            path = folder / key.replace("___", "/").replace("__", ".")
+        for key, text in {**{key.replace("__", "."): text for key, text in named_files.items()}, **(files or {})}.items():
+            path = folder / key
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
         return folder
