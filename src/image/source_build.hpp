@@ -1,4 +1,4 @@
-// One package built from source into a wheel, inside the sandbox, on the image's base, with network.
+// Packages without a wheel, built for an image.
 #pragma once
 
 #include <filesystem>
@@ -12,22 +12,16 @@
 namespace startrail::image {
 
 struct SourceBuild {
-  std::string suite;                     // of the lock; each suite has a build cache of its own
+  std::string suite;                     // of the lock; each suite has caches of its own
   std::filesystem::path base;            // root of the base: its Python builds, its compiler compiles
   std::filesystem::path lock_directory;  // the project: what the lock's relative paths are relative to
   std::filesystem::path state_root;      // tools and caches live below
   std::filesystem::path output;          // an existing folder; the wheel is put here
 };
 
-// Builds `package`, which is of any kind but wheel, by its PEP 517 backend, and returns the wheel's path.
-// Downloads are checked against the lock's hash before anything of them is read. Old sources get what they need and
-// don't declare (setuptools with pkg_resources, numpy), each told to the reporter.
-//
-// An editable directory becomes a PEP 660 wheel: metadata, entry points, and a .pth (or the backend's import hook) that
-// leads to /workspace, where every run sees the project. So its console scripts exist and its code is always the
-// folder's current one. One that compiles extensions is refused: they would lie in the folder, not in the image.
-//
-// Errors: network, hash_mismatch, not_found, refused (it doesn't build: the last words of the backend), unsupported.
+// The wheel of `package`, which is of any kind but wheel, by its PEP 517 backend inside the sandbox. Locking has built
+// it already where it could, and kept it: see lock::build_source_wheel, which says what becomes of editables, too.
+// Errors: network, hash_mismatch, not_found, refused (it doesn't build), unsupported (no sandbox), no_space.
 [[nodiscard]] Result<std::filesystem::path> build_wheel(const lock::LockedPackage& package, const SourceBuild& build,
                                                         const machine::Machine& machine, Reporter& reporter);
 

@@ -12,7 +12,7 @@ constexpr int k_most_attempts = 8;
 
 Result<BuiltAnswer> resolve_with_builds(UvSession& session, const Probe& candidate,
                                         const std::vector<std::string>& bounds, Reporter& reporter) {
-  reporter.step(fmt::format("building metadata of {} for Python {}", fmt::join(candidate.to_build, ", "),
+  reporter.step(fmt::format("asking {} for what it needs, on Python {}", fmt::join(candidate.to_build, ", "),
                             candidate.python.minor));
   BuiltAnswer built;
   Question question{.python = candidate.python, .builds = Builds::allowed, .bounds = bounds};

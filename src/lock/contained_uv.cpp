@@ -32,13 +32,27 @@ sandbox::Mount lent(const fs::path& source, const char* target) {
   return {.source = source, .target = target, .access = read_write, .ownership = caller};
 }
 
+// Folders of wheels on this host get a place inside, and the index settings say so.
+std::vector<sandbox::Mount> mount_find_links(UvIndexes& indexes) {
+  std::vector<sandbox::Mount> mounts;
+  for (auto& place : indexes.find_links) {
+    if (place.find("://") != std::string::npos) continue;
+    const std::string inside = fmt::format("/opt/startrail/find-links/{}", mounts.size());
+    mounts.push_back(shown(place, inside.c_str()));
+    place = inside;
+  }
+  return mounts;
+}
+
 sandbox::ContainerSpec spec_of(const ContainedCall& call) {
   sandbox::ContainerSpec spec;
   spec.id = fresh_id();
   spec.layers = {call.base};
   spec.scratch = call.work.parent_path() / (call.work.filename().string() + "." + spec.id);
   spec.argv = call.argv;
-  spec.environment = contained_uv_environment(base::current_environment(), call.indexes);
+  UvIndexes indexes = call.indexes;
+  spec.mounts = mount_find_links(indexes);
+  spec.environment = contained_uv_environment(base::current_environment(), indexes);
   const std::string temporary = std::string(k_work_inside) + "/tmp";
   spec.environment["UV_CACHE_DIR"] = k_cache_inside;
   spec.environment["TMPDIR"] = temporary;
@@ -46,7 +60,9 @@ sandbox::ContainerSpec spec_of(const ContainedCall& call) {
   spec.directory = k_work_inside;
   spec.role = sandbox::Role::build;
   spec.owner_reference = call.work;
-  spec.mounts = {shown(call.uv, k_uv_inside), lent(call.work, k_work_inside), lent(call.cache, k_cache_inside)};
+  spec.mounts.push_back(shown(call.uv, k_uv_inside));
+  spec.mounts.push_back(lent(call.work, k_work_inside));
+  spec.mounts.push_back(lent(call.cache, k_cache_inside));
   if (call.project) spec.mounts.push_back(lent(*call.project, k_project_inside));
   std::error_code ignored;
   if (fs::is_regular_file(call.certificates, ignored)) {

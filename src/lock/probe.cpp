@@ -31,7 +31,7 @@ bool has_admitted_wheel(const UvSession& session, const std::string& name, const
   const auto* requirement = session.request().find(name);
   if (requirement == nullptr) return false;
   const auto specifier = project::SpecifierSet::parse(requirement->specifier);
-  const auto files = index_page(session.default_index(), name);
+  const auto files = index_page(session.indexes().default_index, name);
   if (!specifier || !files) return false;
   const Tags tags = Tags::for_python(python.minor, glibc_minor_of(python.suite));
   return std::ranges::any_of(*files, [&](const IndexFile& file) {
@@ -48,7 +48,7 @@ std::optional<UvFailure> unusable_source(const UvSession& session, const std::st
   const auto* requirement = session.request().find(name);
   if (requirement == nullptr || !requirement->specifier.starts_with("==")) return std::nullopt;
   const auto specifier = project::SpecifierSet::parse(requirement->specifier);
-  const auto files = index_page(session.default_index(), name);
+  const auto files = index_page(session.indexes().default_index, name);
   if (!specifier || !files) return std::nullopt;
   UvFailure failure{.kind = FailureKind::no_wheels, .package = name};
   std::set<int> minors;

@@ -225,9 +225,7 @@ Result<Answer> UvSession::convert_uv_lock(const fs::path& uv_lock) {
 const Request& UvSession::request() const {
   return m_state->request;
 }
-const std::string& UvSession::default_index() const {
-  return m_state->indexes.default_index;
-}
+const UvIndexes& UvSession::indexes() const { return m_state->indexes; }
 const std::vector<std::string>& UvSession::notes() const {
   return m_state->notes;
 }

@@ -16,6 +16,7 @@
 #include "lock/build_help.hpp"
 #include "lock/lock.hpp"
 #include "lock/request_lines.hpp"
+#include "lock/uv_environment.hpp"
 #include "lock/uv_failure.hpp"
 
 namespace startrail::lock {
@@ -58,7 +59,8 @@ class UvSession {
   [[nodiscard]] Result<Answer> convert_uv_lock(const std::filesystem::path& uv_lock);
 
   [[nodiscard]] const Request& request() const;
-  [[nodiscard]] const std::string& default_index() const;
+  // Where packages come from in this session.
+  [[nodiscard]] const UvIndexes& indexes() const;
   // What had to be done differently from what was asked, one sentence each.
   [[nodiscard]] const std::vector<std::string>& notes() const;
 

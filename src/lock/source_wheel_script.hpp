@@ -3,11 +3,11 @@
 
 #include <string_view>
 
-namespace startrail::image {
+namespace startrail::lock {
 
 // Python ≥ 3.9 source. Its one argument is a JSON file: source (an archive or a folder), subdirectory, hook
 // ("build_wheel" or "build_editable"), output, uv, requirements and constraints (lists of lines).
 // Leaves one wheel in `output`; on failure the backend's words are on stderr and the exit code is 1.
-extern const std::string_view k_source_build_script;
+extern const std::string_view k_source_wheel_script;
 
-}  // namespace startrail::image
+}  // namespace startrail::lock

@@ -1,9 +1,9 @@
-#include "image/source_build_script.hpp"
+#include "lock/source_wheel_script.hpp"
 
-namespace startrail::image {
+namespace startrail::lock {
 
 // PEP 517 and PEP 660, with PEP 518's default for projects without a build-system table.
-const std::string_view k_source_build_script = R"python(
+const std::string_view k_source_wheel_script = R"python(
 import json
 import os
 import pathlib
@@ -112,4 +112,4 @@ def main():
 main()
 )python";
 
-}  // namespace startrail::image
+}  // namespace startrail::lock

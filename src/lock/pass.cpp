@@ -1,0 +1,175 @@
+#include "lock/pass.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "lock/build_attempts.hpp"
+#include "lock/locked_answer.hpp"
+#include "lock/refusal.hpp"
+#include "lock/source_wheel.hpp"
+#include "project/version.hpp"
+
+namespace startrail::lock {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Pythons that no base has, asked only to tell a clash of Pythons from a clash of packages.
+constexpr std::array k_elsewhere{"3.8", "3.7", "3.10", "3.12"};
+constexpr std::chrono::seconds k_longest_diagnosis{20};
+constexpr std::chrono::seconds k_longest_search{25};
+// Each further one may need a base of its own and an hour of compiling.
+constexpr std::size_t k_most_pythons_to_build_for = 2;
+
+bool ends_everything(const UvFailure& failure) {
+  return failure.kind == FailureKind::git || failure.kind == FailureKind::network ||
+         failure.kind == FailureKind::unknown_package || failure.kind == FailureKind::too_slow;
+}
+
+std::string why_not(const Probe& probe) {
+  if (!probe.no_wheels.empty())
+    return fmt::format("{} {} has no wheel for it", probe.no_wheels.front().package, probe.no_wheels.front().version);
+  if (!probe.to_build.empty()) return fmt::format("{} can't be had as a wheel for it", fmt::join(probe.to_build, ", "));
+  return "the requirements don't resolve on it";
+}
+
+// The preferred Python first; then old ones, which old sources know.
+std::vector<Probe> in_building_order(const std::vector<Probe>& probes) {
+  std::vector<Probe> candidates;
+  std::ranges::copy_if(probes, std::back_inserter(candidates), &Probe::buildable);
+  if (candidates.size() < 2) return candidates;
+  std::ranges::stable_sort(candidates.begin() + 1, candidates.end(), [](const Probe& a, const Probe& b) {
+    const auto left = project::Version::parse(a.python.minor);
+    const auto right = project::Version::parse(b.python.minor);
+    return left && right && *left < *right;
+  });
+  candidates.resize(std::min(candidates.size(), k_most_pythons_to_build_for));
+  return candidates;
+}
+
+std::vector<std::string> system_packages_of(const project::Requirements& needs) {
+  std::vector<std::string> names;
+  for (const auto& package : needs.system_packages) names.push_back(package.value);
+  return names;
+}
+
+}  // namespace
+
+Result<Found> Pass::run() {
+  for (const auto& python : m_in.choice.pythons) {
+    m_probes.push_back(TRY(probe(m_session, python, {.bounds = m_bounds})));
+    const Probe& latest = m_probes.back();
+    if (latest.complete()) return found(*latest.solution, python, {});
+    if (latest.obstacle && ends_everything(*latest.obstacle)) return refuse(*latest.obstacle, latest);
+  }
+  if (m_probes.empty()) return fail(ErrorCode::internal, "no Python was chosen to resolve for");
+  return run_with_builds();
+}
+
+Result<Found> Pass::run_with_builds() {
+  std::optional<Error> first;
+  for (const auto& candidate : in_building_order(m_probes)) {
+    auto built = build(candidate);
+    if (built) return built;
+    // What went wrong on the preferred Python says more than what another then lacks.
+    const bool goes_on = built.error().code == ErrorCode::refused;
+    if (!first) first = std::move(built).error();
+    if (!goes_on) break;
+  }
+  if (first) return fail(std::move(*first));
+  return refuse_all();
+}
+
+Result<Found> Pass::build(const Probe& candidate) {
+  auto built = TRY(resolve_with_builds(m_session, candidate, m_bounds, m_in.reporter));
+  if (!built.answer.lock_text) {
+    Probe failed = candidate;
+    failed.errors = built.answer.errors;
+    return refuse(built.answer.failure, failed);
+  }
+  Found solution = TRY(found(built.answer, candidate.python, std::move(built.notes)));
+  TRY(build_sources(solution));
+  return solution;
+}
+
+// A lock whose sources don't build is none; the wheels are kept for the image.
+Result<void> Pass::build_sources(const Found& found) {
+  const SourceBuild build{
+      .suite = found.python.suite,
+      .base = TRY(m_in.options.base.ensure(found.python.suite, system_packages_of(m_in.needs), m_in.reporter)),
+      .lock_directory = m_in.needs.folder,
+      .state_root = m_in.options.state_root,
+      .indexes = m_session.indexes()};
+  for (const auto& package : found.lock.packages) {
+    if (package.kind == PackageKind::wheel) continue;
+    auto wheel = build_source_wheel(package, build, m_in.machine, m_in.reporter);
+    if (wheel) continue;
+    Error reason = std::move(wheel).error();
+    const auto origins = m_session.request().origins(package.name);
+    reason.context.insert(reason.context.begin(), origins.begin(), origins.end());
+    if (reason.code == ErrorCode::refused) add_hints(reason, suspects({.package = package.name}, m_session.request()));
+    return fail(std::move(reason));
+  }
+  return {};
+}
+
+Result<Found> Pass::found(const Answer& answer, const catalog::PythonChoice& python,
+                          std::vector<std::string> notes) const {
+  const Probe& first = m_probes.front();
+  if (first.python.minor != python.minor)
+    notes.push_back(
+        fmt::format("Python {} was taken instead of {}: {}", python.minor, first.python.minor, why_not(first)));
+  Lock lock = TRY(lock_from(answer, python, m_in.needs, m_session.request()));
+  return Found{.lock = std::move(lock), .python = python, .notes = std::move(notes)};
+}
+
+std::unexpected<Error> Pass::refuse(const UvFailure& failure, const Probe& origin) {
+  Error reason = refusal(failure, m_session.request(), origin.python.minor);
+  reason.detail = origin.errors;
+  if (failure.kind == FailureKind::git) add_index_hint(reason, failure);
+  if (reason.code == ErrorCode::refused && failure.kind != FailureKind::unknown_package)
+    add_hints(reason, suspects(failure, m_session.request()));
+  return fail(std::move(reason));
+}
+
+std::unexpected<Error> Pass::refuse_all() {
+  // A clash between packages is the truer reason than a wheel that one Python lacks.
+  for (const auto& probe : m_probes)
+    if (probe.obstacle && probe.no_wheels.empty()) return refuse(*probe.obstacle, probe);
+  std::optional<std::string> elsewhere;
+  const auto deadline = Clock::now() + k_longest_diagnosis;
+  for (const char* minor : k_elsewhere) {
+    if (elsewhere || Clock::now() > deadline) break;
+    const auto asked = probe(m_session, {.minor = minor, .suite = "bullseye", .remark = ""},
+                             {.bounds = m_bounds, .deadline = deadline});
+    if (!asked) break;
+    const bool clash = asked->obstacle && asked->obstacle->kind == FailureKind::contradiction;
+    if (clash && asked->no_wheels.empty()) return refuse(*asked->obstacle, *asked);
+    if (asked->complete()) elsewhere = minor;
+  }
+  for (const auto& probe : m_probes)
+    if (probe.obstacle && probe.obstacle->kind == FailureKind::contradiction) return refuse(*probe.obstacle, probe);
+  Error reason = no_python_refusal(m_probes, m_session.request(), elsewhere);
+  Loosened loosened;
+  for (const auto& probe : m_probes)
+    for (const auto& failure : probe.no_wheels) loosened.merge(suspects(failure, m_session.request()));
+  add_hints(reason, loosened);
+  return fail(std::move(reason));
+}
+
+// A repository that can't be reached may have releases in the index.
+void Pass::add_index_hint(Error& reason, const UvFailure& failure) const {
+  const std::string name = project_of_repository(failure, m_session.request());
+  if (!name.empty() && index_page(m_session.indexes().default_index, name))
+    reason.with_hint(
+        fmt::format("or write {} in its place, if the project of that name in the package index is the same", name));
+}
+
+void Pass::add_hints(Error& reason, const Loosened& suspects) {
+  WayFinder(m_session, m_in.choice.pythons, Clock::now() + k_longest_search).add_hints(reason, suspects);
+}
+
+}  // namespace startrail::lock
