@@ -53,22 +53,17 @@ Error path_error(std::string_view doing, const std::string& path, int number) {
 }
 
 // The umask of this process; there is no call that reads it without changing it for other threads.
-mode_t read_umask() {
+mode_t current_umask() {
   const auto status = base::read_file("/proc/self/status");
   if (!status) return 0777;
   const auto at = status->find("Umask:");
   return at == std::string::npos ? 0777 : static_cast<mode_t>(std::strtoul(status->c_str() + at + 6, nullptr, 8));
 }
 
-mode_t process_umask() {
-  static const mode_t s_umask = read_umask();
-  return s_umask;
-}
-
 }  // namespace
 
 Result<Beneath> Beneath::open(const std::filesystem::path& root) {
-  return Beneath(TRY(base::open_file(root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)), root);
+  return Beneath(TRY(base::open_file(root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)), root, current_umask());
 }
 
 Result<base::Fd> Beneath::resolve(const std::string& path, int flags, mode_t mode) const {
@@ -82,7 +77,7 @@ Result<base::Fd> Beneath::resolve(const std::string& path, int flags, mode_t mod
 
 Result<base::Fd> Beneath::create(const std::string& path, mode_t mode) const {
   base::Fd fd = TRY(resolve(path, O_RDWR | O_CREAT | O_EXCL, mode));
-  if ((mode & process_umask()) != 0 && ::fchmod(fd.get(), mode) != 0)
+  if ((mode & m_umask) != 0 && ::fchmod(fd.get(), mode) != 0)
     return base::fail(path_error("cannot set the mode of", path, errno));
   return fd;
 }
@@ -134,7 +129,7 @@ Result<void> Beneath::make_folder(const std::string& path) const {
     if (errno == EEXIST) return {};
     return base::fail(path_error("cannot create", path, errno));
   }
-  if ((0755 & process_umask()) != 0 && ::fchmodat(place.folder.get(), place.name.c_str(), 0755, 0) != 0)
+  if ((0755 & m_umask) != 0 && ::fchmodat(place.folder.get(), place.name.c_str(), 0755, 0) != 0)
     return base::fail(path_error("cannot set the mode of", path, errno));
   return {};
 }

@@ -38,10 +38,12 @@ class Beneath {
   [[nodiscard]] const std::filesystem::path& path() const { return m_path; }
 
  private:
-  Beneath(base::Fd root, std::filesystem::path path) : m_root(std::move(root)), m_path(std::move(path)) {}
+  Beneath(base::Fd root, std::filesystem::path path, mode_t umask)
+      : m_root(std::move(root)), m_path(std::move(path)), m_umask(umask) {}
   [[nodiscard]] Result<base::Fd> resolve(const std::string& path, int flags, mode_t mode) const;
   base::Fd m_root;
   std::filesystem::path m_path;
+  mode_t m_umask;  // of this process when the folder was opened
 };
 
 }  // namespace startrail::image

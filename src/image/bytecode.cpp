@@ -208,8 +208,10 @@ Result<void> compile_bytecode(const Image& image, const fs::path& store_path, co
   const base::Fd in_use = TRY(store.use());
   const Manifest manifest = TRY(read_manifest(store, image.id));
   // Editables' code lies in the workspace; the layer belongs to the image below.
-  if (!manifest.parent.empty())
-    return compile_bytecode(TRY(open(store_path, manifest.parent)), store_path, machine, reporter);
+  if (!manifest.parent.empty()) {
+    const Image below = TRY(open(store_path, manifest.parent));
+    return compile_bytecode(below, store_path, machine, reporter);
+  }
   const Image present = TRY(image_from_manifest(store, image.id, manifest));
   if (present.has_bytecode) return {};
   const std::string key = "bytecode-layer-" + store.image(image.id).filename().string();

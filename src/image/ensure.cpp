@@ -121,8 +121,8 @@ class Making {
     const auto tree = TRY(EnvironmentTree::create(m_store.staging(key) / "tree", m_lock.python));
     Made made;
     TRY(install(*tree, made));
-    if (!m_contents.builds.empty()) TRY(build(m_contents.builds, TRY(base.get()), *tree, made));
     const BaseSystem system = TRY(base.get());
+    TRY(build(m_contents.builds, system, *tree, made));
     return publish(key, main_manifest(system), *tree, made, system);
   }
 

@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,9 +23,9 @@ Result<void> copy_file(int from_folder, const std::string& from, int to_folder, 
   const base::Fd target(::openat(to_folder, to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!target.valid()) return base::fail(base::errno_error("cannot create " + to, errno));
   if (::ioctl(target.get(), FICLONE, source.get()) != 0) {
+    // Not copy_file_range: between filesystems of different kinds the kernel refuses it.
     for (off_t left = status.st_size; left > 0;) {
-      const ssize_t count =
-          ::copy_file_range(source.get(), nullptr, target.get(), nullptr, static_cast<std::size_t>(left), 0);
+      const ssize_t count = ::sendfile(target.get(), source.get(), nullptr, static_cast<std::size_t>(left));
       if (count < 0 && errno == EINTR) continue;
       if (count <= 0) return base::fail(base::errno_error("cannot copy " + from, count < 0 ? errno : EIO));
       left -= count;

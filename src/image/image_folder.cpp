@@ -80,7 +80,8 @@ Result<Manifest> read_manifest(const Store& store, const std::string& id) {
 Result<Image> image_from_manifest(const Store& store, const std::string& id, const Manifest& manifest) {
   const fs::path folder = store.image(id);
   if (!manifest.parent.empty()) {
-    Image image = TRY(image_from_manifest(store, manifest.parent, TRY(read_manifest(store, manifest.parent))));
+    const Manifest parent = TRY(read_manifest(store, manifest.parent));
+    Image image = TRY(image_from_manifest(store, manifest.parent, parent));
     image.id = "sha256:" + folder.filename().string();
     image.layers.insert(image.layers.begin(), folder / "tree");
     return image;

@@ -415,7 +415,10 @@ void Pipeline::submit_entries(Wheel& wheel) {
 
 Result<void> Pipeline::give_tree(const WheelSource& source) {
   const fs::path folder = m_store.wheel(source.sha256);
-  if (m_options.on_tree) TRY(m_options.on_tree(source, TRY(read_wheel_tree(folder)), folder));
+  if (m_options.on_tree) {
+    const WheelTree tree = TRY(read_wheel_tree(folder));
+    TRY(m_options.on_tree(source, tree, folder));
+  }
   const std::scoped_lock lock(m_mutex);
   if (--m_left == 0) m_done.notify_all();
   return {};

@@ -1,0 +1,63 @@
+// A store in a temporary folder, and wheels put into it.
+#pragma once
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/files.hpp"
+#include "base/hash.hpp"
+#include "image/pipeline.hpp"
+#include "wheel_builder.hpp"
+
+namespace startrail::image::testing {
+
+class StoreFixture : public ::testing::Test {
+ protected:
+  void SetUp() override { m_folder = *base::make_temporary_directory(fs::temp_directory_path(), "startrail-store"); }
+  void TearDown() override { EXPECT_TRUE(base::remove_tree(m_folder)); }
+
+  [[nodiscard]] fs::path root() const { return m_folder / "store"; }
+  [[nodiscard]] Store store() const { return *Store::open(root()); }
+
+  // Writes the wheel to a local file.
+  WheelSource source(const WheelBuilder& wheel) const {
+    return source(wheel.filename(), wheel.bytes(), wheel.name, wheel.version);
+  }
+  WheelSource source(const std::string& filename, const std::string& bytes, const std::string& name = "demo",
+                     const std::string& version = "1.0") const {
+    const fs::path file = m_folder / "files" / filename;
+    EXPECT_TRUE(base::make_directories(file.parent_path()));
+    EXPECT_TRUE(base::write_file_atomic(file, bytes));
+    return {.name = name,
+            .version = version,
+            .filename = filename,
+            .sha256 = base::sha256_hex(bytes),
+            .size = bytes.size(),
+            .address = base::file_address(file),
+            .look_up = {}};
+  }
+
+  Result<void> install(std::vector<WheelSource> sources, PipelineOptions options = {.workers = 2}) const {
+    base::SilentReporter reporter;
+    return install_wheels(store(), std::move(sources), options, reporter);
+  }
+  Result<void> install(const WheelBuilder& wheel) const { return install({source(wheel)}); }
+
+  [[nodiscard]] fs::path tree(const WheelSource& wheel) const { return store().wheel(wheel.sha256); }
+  static std::string content(const fs::path& file) { return base::read_file(file).value_or("<missing>"); }
+
+  // Everything in the store but the folders that always exist and the lock files.
+  [[nodiscard]] std::vector<std::string> things() const {
+    std::vector<std::string> found;
+    for (const auto& entry : fs::recursive_directory_iterator(root())) {
+      const std::string path = entry.path().lexically_relative(root()).string();
+      if (path.find('/') != std::string::npos && !path.starts_with("locks/")) found.push_back(path);
+    }
+    return found;
+  }
+
+  fs::path m_folder;
+};
+
+}  // namespace startrail::image::testing
