@@ -140,7 +140,8 @@ Result<Database> Database::open(const std::filesystem::path& file, const std::ve
   // Closing must not wait for the disk: the log is folded in by a later writer's checkpoint.
   sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   TRY(database.execute(supports_write_ahead_log(file) ? "PRAGMA journal_mode = WAL" : "PRAGMA journal_mode = DELETE"));
-  TRY(database.execute("PRAGMA synchronous = NORMAL"));
+  // Nothing is kept here that could not be read again from elsewhere, so nobody waits for the disk.
+  TRY(database.execute("PRAGMA synchronous = OFF"));
   TRY(database.execute(fmt::format("PRAGMA wal_autocheckpoint = {}", k_checkpoint_pages)));
   TRY(migrate(database, migrations));
   return database;

@@ -30,7 +30,8 @@ class Row {
   void* m_statement;
 };
 
-// One connection. Not for sharing between threads. WAL on local filesystems, rollback journal elsewhere.
+// One connection. Not for sharing between threads. WAL on local filesystems, rollback journal elsewhere. Survives the
+// death of any process; a power failure may leave it damaged or older (it is never fsynced), and then it is rebuilt.
 class Database {
  public:
   // Opens or creates, and runs the migrations that are missing, in one transaction each.

@@ -20,7 +20,10 @@ namespace startrail::run {
 
 struct RunStore::Parts {
   base::StatePaths paths;
-  Index index;
+  std::function<void(std::string_view)> on_repair;
+  std::optional<Index> index;  // always there, but while it is being replaced
+
+  Result<void> repair(const std::string& reason);
 };
 
 namespace {
@@ -76,44 +79,24 @@ Result<fs::path> set_aside(const fs::path& database) {
   return aside;
 }
 
-struct Rebuilt {
-  std::vector<RunStore::Listed> runs;
-  std::size_t unreadable = 0;
-};
-
-Rebuilt read_all(const fs::path& runs, const std::set<std::string>& names) {
-  Rebuilt rebuilt;
-  for (const auto& folder : names) {
-    if (auto run = read_listed(runs / folder)) {
-      rebuilt.runs.push_back(std::move(*run));
-    } else {
-      ++rebuilt.unreadable;
-    }
-  }
-  return rebuilt;
+// A folder that can't be read (half made, or somebody else's) is left out.
+std::vector<RunStore::Listed> read_all(const fs::path& runs, const std::set<std::string>& names) {
+  std::vector<RunStore::Listed> listed;
+  for (const auto& folder : names)
+    if (auto run = read_listed(runs / folder)) listed.push_back(std::move(*run));
+  return listed;
 }
 
-Result<Index> open_or_rebuild(const base::StatePaths& paths, const std::function<void(std::string_view)>& on_repair) {
-  auto opened = Index::open(paths.database());
-  std::string reason;
-  if (opened) {
-    // Damage inside a file with a good header shows only when its pages are read.
-    auto rows = opened->all();
-    if (rows || rows.error().code != ErrorCode::corrupt) return opened;
-    reason = rows.error().message;
-  } else if (opened.error().code == ErrorCode::corrupt) {
-    reason = opened.error().message;
-  } else {
-    return opened;
-  }
-  opened = fail(ErrorCode::corrupt, "");  // closes the damaged file before it is moved
+// The damaged file must be closed before: SQLite would go on writing to it under its new name.
+Result<Index> rebuild(const base::StatePaths& paths, const std::function<void(std::string_view)>& on_repair,
+                      const std::string& reason) {
   const fs::path aside = TRY(set_aside(paths.database()));
   Index index = TRY(Index::open(paths.database()));
-  const Rebuilt rebuilt = read_all(paths.runs(), folder_names(paths.runs()));
-  TRY(index.put_all(rebuilt.runs));
+  const auto runs = read_all(paths.runs(), folder_names(paths.runs()));
+  TRY(index.put_all(runs));
   if (on_repair)
     on_repair(fmt::format("the list of runs was damaged ({}); it was rebuilt from {} run folders, the old file is {}",
-                          reason, rebuilt.runs.size(), aside.string()));
+                          reason, runs.size(), aside.string()));
   return index;
 }
 
@@ -163,7 +146,22 @@ RunStore::~RunStore() = default;
 
 Result<RunStore> RunStore::open(const base::StatePaths& paths, const std::function<void(std::string_view)>& on_repair) {
   TRY(base::make_directories(paths.runs()));
-  return RunStore(std::make_unique<Parts>(Parts{paths, TRY(open_or_rebuild(paths, on_repair))}));
+  auto parts = std::make_unique<Parts>(Parts{.paths = paths, .on_repair = on_repair, .index = {}});
+  auto index = Index::open(paths.database());
+  if (index) {
+    parts->index = std::move(*index);
+  } else if (index.error().code == ErrorCode::corrupt) {
+    TRY(parts->repair(index.error().message));
+  } else {
+    return fail(std::move(index).error());
+  }
+  return RunStore(std::move(parts));
+}
+
+Result<void> RunStore::Parts::repair(const std::string& reason) {
+  index.reset();
+  index = TRY(rebuild(paths, on_repair, reason));
+  return {};
 }
 
 fs::path RunStore::directory(const std::string& id) const {
@@ -178,11 +176,11 @@ Result<std::string> RunStore::create(RunSpec spec, const Circumstances& circumst
   TRY(base::write_file_atomic(folder / k_record_file, base::to_pretty_text(to_json(circumstances))));
   TRY(base::write_file_atomic(folder / k_state_file, base::to_pretty_text(to_json(status))));
   // A database that can't be written loses nothing: list() finds the folder.
-  [[maybe_unused]] const auto indexed = m_parts->index.put({.id = spec.id,
-                                                            .command = base::shell_join(spec.command),
-                                                            .image_id = spec.image_id,
-                                                            .workspace = spec.workspace,
-                                                            .created = circumstances.created});
+  [[maybe_unused]] const auto indexed = m_parts->index->put({.id = spec.id,
+                                                             .command = base::shell_join(spec.command),
+                                                             .image_id = spec.image_id,
+                                                             .workspace = spec.workspace,
+                                                             .created = circumstances.created});
   return spec.id;
 }
 
@@ -251,18 +249,24 @@ Result<Json> RunStore::whole_record(const std::string& id) {
 Result<std::vector<RunStore::Listed>> RunStore::list(Which which) {
   std::set<std::string> names = folder_names(m_parts->paths.runs());
   std::vector<Listed> runs;
-  auto indexed = TRY(m_parts->index.all());
+  auto rows = m_parts->index->all();
+  // Damage behind a good header shows only when the pages are read.
+  if (!rows && rows.error().code == ErrorCode::corrupt) {
+    TRY(m_parts->repair(rows.error().message));
+    rows = m_parts->index->all();
+  }
+  auto indexed = TRY(std::move(rows));
   for (Listed& run : indexed) {
     if (names.erase(run.id) != 0) {
       runs.push_back(std::move(run));
     } else {
-      [[maybe_unused]] const auto removed = m_parts->index.remove(run.id);
+      [[maybe_unused]] const auto removed = m_parts->index->remove(run.id);
     }
   }
   if (!names.empty()) {
-    Rebuilt missing = read_all(m_parts->paths.runs(), names);
-    [[maybe_unused]] const auto learnt = m_parts->index.put_all(missing.runs);
-    std::ranges::move(missing.runs, std::back_inserter(runs));
+    auto missing = read_all(m_parts->paths.runs(), names);
+    [[maybe_unused]] const auto learnt = m_parts->index->put_all(missing);
+    std::ranges::move(missing, std::back_inserter(runs));
     std::ranges::stable_sort(runs, std::greater{}, &Listed::created);
   }
   for (Listed& run : runs)
@@ -271,7 +275,7 @@ Result<std::vector<RunStore::Listed>> RunStore::list(Which which) {
         take_over(run, *now);
         // A supervisor that could not reach the database wrote its end to the folder only.
         if (is_final(now->state)) [[maybe_unused]]
-          const auto updated = m_parts->index.update(run.id, *now);
+          const auto updated = m_parts->index->update(run.id, *now);
       }
   if (which == Which::live) std::erase_if(runs, [](const Listed& run) { return is_final(run.state); });
   return runs;

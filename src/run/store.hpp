@@ -19,7 +19,8 @@ namespace startrail::run {
 
 class RunStore {
  public:
-  // Opens the database; a corrupt one is moved to state.db.corrupt-<time> and rebuilt, which `on_repair` is told.
+  // Opens the database; a corrupt one is moved to state.db.corrupt-<time> and rebuilt, which `on_repair` is told (now,
+  // or when `list` meets the damage).
   [[nodiscard]] static Result<RunStore> open(const base::StatePaths& paths,
                                              const std::function<void(std::string_view)>& on_repair);
   RunStore(RunStore&&) noexcept;
