@@ -3,6 +3,8 @@
 add_library(fake_nvml MODULE ${CMAKE_SOURCE_DIR}/tests/fakes/nvml/fake_nvml.cpp)
 set_target_properties(fake_nvml PROPERTIES OUTPUT_NAME nvidia-ml SUFFIX ".so.1"
                       LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fakes)
-if(TARGET unit_machine)
-  add_dependencies(unit_machine fake_nvml)
-endif()
+foreach(test unit_machine unit_supervise)
+  if(TARGET ${test})
+    add_dependencies(${test} fake_nvml)
+  endif()
+endforeach()

@@ -123,6 +123,22 @@ TEST_F(SupervisedRun, a_second_signal_kills_at_once) {
   EXPECT_EQ(status().state, State::killed);
 }
 
+TEST_F(SupervisedRun, a_stop_that_comes_before_the_command_means_that_it_never_runs) {
+  sigset_t term, before;
+  sigemptyset(&term);
+  sigaddset(&term, SIGTERM);
+  ::sigprocmask(SIG_BLOCK, &term, &before);
+  start_shell("echo ran");
+  // Still blocked in the child: it takes the signal when it first looks.
+  ::kill(supervisor, SIGTERM);
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  wait_for_supervisor();
+  EXPECT_EQ(status().state, State::stopped);
+  EXPECT_EQ(status().cause, "stopped by a signal to its supervisor before it started");
+  EXPECT_FALSE(status().running);
+  EXPECT_EQ(log(), "");
+}
+
 TEST_F(SupervisedRun, killing_reaches_grandchildren_that_left_the_session) {
   start_shell("trap '' TERM; setsid sh -c 'trap \"\" TERM; (sleep 1000 & sleep 1000 & wait)' & echo ready; wait");
   wait_for_log("ready");
