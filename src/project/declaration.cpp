@@ -33,7 +33,7 @@ Result<std::string> python_specifier(std::string_view text) {
   for (const std::string_view part : split(text, ',')) {
     std::string clause(trimmed(part));
     if (clause.empty()) continue;
-    if (is_digit(clause.front())) clause = "==" + clause;
+    if (is_digit(clause.front())) clause.insert(0, "==");
     if (clause.starts_with("==")) {
       std::string_view exact = trimmed(std::string_view(clause).substr(clause.starts_with("===") ? 3 : 2));
       if (exact.ends_with(".*")) exact.remove_suffix(2);

@@ -168,15 +168,15 @@ class PoetryReader {
       marker = marker.empty() ? part : fmt::format("({}) and {}", marker, part);
     };
     if (!platform.empty()) add(fmt::format("sys_platform == '{}'", platform));
-    if (const std::string python = value.at("python").text(); !python.empty() && python.find('|') == std::string::npos)
-      for (const std::string_view clause : split(TRY(poetry_specifier(python)), ',')) {
-        const std::size_t digit = clause.find_first_of("0123456789");
-        if (digit == std::string_view::npos) continue;
-        std::string_view version = clause.substr(digit);
-        const bool wildcard = version.ends_with(".*");
-        add(fmt::format("python_version {} '{}'", clause.substr(0, digit),
-                        wildcard ? version.substr(0, version.size() - 2) : version));
-      }
+    const std::string python = value.at("python").text();
+    const std::string range = python.find('|') == std::string::npos ? TRY(poetry_specifier(python)) : std::string();
+    for (const std::string_view clause : split(range, ',')) {
+      const std::size_t digit = clause.find_first_of("0123456789");
+      if (digit == std::string_view::npos) continue;
+      std::string_view version = clause.substr(digit);
+      if (version.ends_with(".*")) version.remove_suffix(2);
+      add(fmt::format("python_version {} '{}'", clause.substr(0, digit), version));
+    }
     if (auto parsed = Marker::parse(marker); !parsed) {
       Error reason = std::move(parsed).error();
       reason.message = fmt::format("{}: {}", to_text(value.origin()), reason.message);

@@ -114,17 +114,18 @@ bool says_something(const Declaration& declaration) {
 
 // Windows-only and macOS-only entries can't matter here.
 void drop_other_platforms(Requirements& result) {
-  std::vector<std::string> dropped;
+  std::vector<std::string> names;
+  std::optional<Origin> first;
   const auto is_foreign = [&](const Requirement& requirement) {
     const auto marker = Marker::parse(requirement.marker);
-    const bool foreign = marker && marker->evaluate(linux_environment()) == Truth::no;
-    if (foreign) dropped.push_back(requirement.name);
-    return foreign;
+    if (!marker || marker->evaluate(linux_environment()) != Truth::no) return false;
+    names.push_back(requirement.name);
+    if (!first) first = requirement.origin;
+    return true;
   };
   std::erase_if(result.packages, is_foreign);
-  if (!dropped.empty() && !result.existing_lock)
-    result.notes.push_back({fmt::format("for other systems only, and left out: {}", enumerated(dropped)),
-                            {.file = result.folder.filename().string()}});
+  if (first && !result.existing_lock)
+    result.notes.push_back({fmt::format("for other systems only, and left out: {}", enumerated(names)), *first});
 }
 
 void drop_repeated(std::vector<Requirement>& packages) {

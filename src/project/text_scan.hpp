@@ -26,7 +26,9 @@ namespace startrail::project {
 [[nodiscard]] std::string to_lower(std::string_view text);
 // Without blanks and line ends at both ends.
 [[nodiscard]] std::string_view trimmed(std::string_view text);
+// Views into `text`, which must therefore outlive them.
 [[nodiscard]] std::vector<std::string_view> split(std::string_view text, char separator);
+std::vector<std::string_view> split(std::string&& text, char separator) = delete;
 [[nodiscard]] bool contains_ignoring_case(std::string_view text, std::string_view part);
 
 // The one of `known` that `word` was probably meant to be; "" when none is near.
