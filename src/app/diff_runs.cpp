@@ -55,9 +55,12 @@ bool differs(const Json& differences) {
   return false;
 }
 
-Json pick(const Json& object, std::initializer_list<const char*> keys) {
-  Json result = Json::object();
-  for (const char* key : keys) result[key] = base::member(object, key);
+// What held the run, in one flat object.
+Json limits_of(const Json& spec) {
+  Json result = base::member(spec, "limits");
+  if (!result.is_object()) result = Json::object();
+  for (const char* key : {"network", "mounts", "gpus", "isolation", "stop_grace_seconds"})
+    result[key] = base::member(spec, key);
   return result;
 }
 
@@ -94,16 +97,18 @@ Result<Json> diff_runs(const Installation& installation, const std::string& name
   const std::string id_b = TRY(store.find(name_b));
   const Side a = TRY(read_side(store, id_a));
   const Side b = TRY(read_side(store, id_b));
-  const auto limits = {"limits", "network", "mounts", "gpus", "isolation", "stop_grace_seconds"};
   Json differences;
   differences["command"] = both_if_different(base::shell_join(a.spec.command), base::shell_join(b.spec.command));
-  differences["workspace"] = both_if_different(a.spec.workspace.string(), b.spec.workspace.string());
+  // A repeated run has a folder of its own by design.
+  const bool is_repetition = b.spec.rerun_of == id_a || a.spec.rerun_of == id_b;
+  differences["workspace"] =
+      is_repetition ? Json(nullptr) : both_if_different(a.spec.workspace.string(), b.spec.workspace.string());
   differences["packages"] = diff_members(packages_of(a.spec.lock_toml), packages_of(b.spec.lock_toml));
   differences["lock"] = both_if_different(a.spec.lock_digest, b.spec.lock_digest);
   differences["image"] = both_if_different(a.spec.image_id, b.spec.image_id);
   differences["code"] = TRY(diff_code(installation.paths.snapshots(), a.spec.snapshot, b.spec.snapshot));
   differences["environment"] = diff_members(environment_json(a.spec.environment), environment_json(b.spec.environment));
-  differences["limits"] = diff_members(pick(a.spec_json, limits), pick(b.spec_json, limits));
+  differences["limits"] = diff_members(limits_of(a.spec_json), limits_of(b.spec_json));
   differences["machine"] =
       diff_members(lasting_facts(base::member(a.record, "machine")), lasting_facts(base::member(b.record, "machine")));
   differences["git"] = diff_members(base::member(a.record, "git"), base::member(b.record, "git"));

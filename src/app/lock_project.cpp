@@ -136,13 +136,14 @@ Result<fs::path> project_folder(const fs::path& folder) {
 
 Result<project::Requirements> read_project(const Installation& installation, const LockRequest& request,
                                            Reporter& reporter) {
+  const fs::path folder = TRY(project_folder(request.folder));
   project::ReadOptions options{.requirement_files = request.requirement_files};
-  if (request.requirement_files.empty() && project::needs_module_map(request.folder)) {
+  if (request.requirement_files.empty() && project::needs_module_map(folder)) {
     auto map = TRY(lock::ensure_module_map(installation.paths.root, reporter));
     options.module_map = std::move(map.mapping);
     options.standard_library_list = std::move(map.standard_library);
   }
-  return project::read(request.folder, options);
+  return project::read(folder, options);
 }
 
 lock::BaseProvider base_provider(const Installation& installation) {
@@ -167,6 +168,7 @@ Result<LockedProject> lock_project(const Installation& installation, const machi
   locked.needs = TRY(read_project(installation, request, reporter));
   if (!request.framework && locked.needs.settings.image)
     request.framework = TRY(framework_of_image(*locked.needs.settings.image));
+  request.choose.framework = request.framework;
   phases.end("reading the project");
 
   if (const auto file = existing_lock_file(installation, request.folder)) {

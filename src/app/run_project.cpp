@@ -17,10 +17,21 @@ struct Environment {
   Json in_words;
 };
 
-Error no_command() {
+// A script of the folder for the hint, so that it can be taken as it is.
+std::string likely_script(const fs::path& folder) {
+  std::error_code ignored;
+  for (const char* usual : {"train.py", "main.py", "run.py"})
+    if (fs::exists(folder / usual, ignored)) return usual;
+  for (const auto& entry : fs::directory_iterator(folder, ignored))
+    if (entry.path().extension() == ".py") return entry.path().filename().string();
+  return "train.py";
+}
+
+Error no_command(const fs::path& folder) {
+  const std::string command = "python " + base::shell_quote(likely_script(folder));
   return base::error(ErrorCode::invalid_input, "there is no command to run, and the project doesn't name one")
-      .with_hint("say it after `--`: trail run -- python train.py")
-      .with_hint("or keep it in trail.toml: [run] command = \"python train.py\"");
+      .with_hint("say it after `--`: trail run -- " + command)
+      .with_hint(fmt::format("or keep it in trail.toml: [run] command = \"{}\"", command));
 }
 
 Result<sandbox::Support> isolation_support(const machine::Machine& machine, Isolation isolation, Reporter& reporter) {
@@ -62,7 +73,7 @@ Result<run::RunSpec> spec_of(const Installation& installation, const RunRequest&
   run::RunSpec spec;
   spec.command = request.command;
   if (spec.command.empty() && needs.command) spec.command = needs.command->value;
-  if (spec.command.empty()) return fail(no_command());
+  if (spec.command.empty()) return fail(no_command(needs.folder));
   spec.workspace = needs.folder;
   spec.limits = limits_of(request, needs.settings);
   spec.network = request.network;
@@ -131,8 +142,8 @@ struct Journey {
   sandbox::Support support;
   project::Requirements needs;
   project::Build build = project::Build::gpu;
+  run::RunSpec spec;
   Environment environment;
-  std::vector<std::string> notes;
   std::optional<FolderState> folder;
 
   void begin_snapshot() {
@@ -141,6 +152,7 @@ struct Journey {
 
   Result<void> take_named_image() {
     needs = TRY(read_settings_only());
+    spec = TRY(spec_of(installation, request, needs, build, machine));
     environment = TRY(named_image(installation, *request.image));
     begin_snapshot();
     phases.end("opening the image");
@@ -159,11 +171,21 @@ struct Journey {
     return std::move(*read);
   }
 
+  // Known from the folder alone, and so before anything is resolved.
+  Result<void> check_command() {
+    if (!request.command.empty() || needs.command) return {};
+    return fail(no_command(needs.folder));
+  }
+
   Result<void> lock_and_ensure() {
+    if (request.command.empty()) {
+      needs = TRY(read_project(installation, request.project, reporter));
+      TRY(check_command());
+    }
     auto locked = TRY(lock_project(installation, machine, request.project, phases, reporter));
     needs = std::move(locked.needs);
     build = locked.lock.build;
-    if (request.command.empty() && !needs.command) return fail(no_command());
+    spec = TRY(spec_of(installation, request, needs, build, machine));
     const auto plan = TRY(image::plan(locked.lock, installation.paths.store(), locked.folder));
     show_plan(plan, reporter);
     phases.end("planning");
@@ -184,6 +206,7 @@ struct Journey {
     if (support.mode == sandbox::Mode::none && !request.image) {
       needs = TRY(read_settings_only());
       begin_snapshot();
+      spec = TRY(spec_of(installation, request, needs, build, machine));
       if (needs.declared_by == project::DeclaredBy::nothing) return {};
     }
     return request.image ? take_named_image() : lock_and_ensure();
@@ -204,7 +227,7 @@ struct Journey {
   }
 
   Result<PreparedRun> prepared() {
-    PreparedRun run{.spec = TRY(spec_of(installation, request, needs, build, machine))};
+    PreparedRun run{.spec = std::move(spec)};
     run.spec.isolation = mode_name(support.mode);
     run.spec.image_id = environment.image ? environment.image->id : "";
     run.spec.lock_toml = environment.lock_toml;

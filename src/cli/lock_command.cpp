@@ -80,7 +80,7 @@ std::string summary(const app::LockedProject& locked, const std::optional<image:
     text += fmt::format(" with CUDA {}", lock.cuda);
   if (!lock.driver_floor.empty() && lock.build == project::Build::gpu)
     text += fmt::format(", NVIDIA driver {} or newer", lock.driver_floor);
-  text += fmt::format(", {} packages", lock.packages.size());
+  text += fmt::format(", {} package{}", lock.packages.size(), lock.packages.size() == 1 ? "" : "s");
   if (plan && plan->download.count > 0) text += fmt::format(", {} to download", base::to_text(plan->download));
   return text;
 }

@@ -30,7 +30,7 @@ std::string duration_of(const run::RunStore::Listed& run, base::Time now) {
 std::string outcome_of(const run::RunStore::Listed& run) {
   if (!run::is_final(run.state)) return "";
   if (!run.cause.empty()) return run.cause;
-  return run.exit_code ? fmt::format("exit code {}", *run.exit_code) : "";
+  return run.exit_code ? fmt::format("{}", *run.exit_code) : "";
 }
 
 std::string table_of(const std::vector<run::RunStore::Listed>& runs) {

@@ -46,7 +46,7 @@ struct Options {
     line.value("--cpus", cpus, "N", "CPU limit, e.g. 1.5");
     line.value("--pids", pids, "N", "Limit on processes and threads");
     line.value("--shm-size", shm_size, "SIZE", "Size of /dev/shm");
-    line.values("--env", environment, "K[=V]", "Set a variable, or pass on the shell's own");
+    line.values("-e,--env", environment, "K[=V]", "Set a variable, or pass on the shell's own");
     line.values("--env-file", environment_files, "FILE", "Read variables from a file");
     line.values("--mount", mounts, "SRC:DST[:ro]", "Show a file or folder inside as DST");
     line.value("--network", network, "host|none", "Network inside (default: host)");

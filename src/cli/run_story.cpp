@@ -105,7 +105,7 @@ std::string limits_text(const Json& spec, const Json& record) {
   if (const Json& pids = member(limits, "pids"); pids.is_number()) add(fmt::format("{} processes", pids.get<int>()));
   if (text.empty()) text = "none";
   const Json& by = member(record, "limits_by");
-  return by.is_string() ? fmt::format("{} ({})", text, by.get<std::string>()) : text;
+  return by.is_string() && text != "none" ? fmt::format("{} ({})", text, by.get<std::string>()) : text;
 }
 
 std::string machine_text(const Json& machine) {
@@ -121,7 +121,9 @@ std::string machine_text(const Json& machine) {
 
 std::string isolation_text(const Json& spec, const Json& container) {
   std::string text = string_at(spec, "isolation");
-  if (const auto how = string_at(member(container, "identity"), "how"); !how.empty()) text += ": " + how;
+  if (const auto runtime = string_at(container, "runtime"); !runtime.empty())
+    text += ", " + runtime + " " + string_at(container, "runtime_version");
+  if (const auto how = string_at(container, "how"); !how.empty()) text += ", " + how;
   if (string_at(spec, "network") == "none") text += ", no network";
   return text;
 }
@@ -153,6 +155,7 @@ std::string story_of(const Json& whole, base::Time now) {
   story.tell("machine", machine_text(member(record, "machine")));
   story.tell("by", string_at(record, "user"));
   for (const auto& note : base::strings_at(record, "notes")) story.tell("note", note);
+  for (const auto& note : base::strings_at(member(whole, "container"), "notes")) story.tell("note", note);
   story.tell("log", string_at(member(whole, "log"), "file"));
   story.tell("outputs", string_at(whole, "outputs"));
   story.tell("checkpoints", string_at(whole, "checkpoints"));

@@ -23,8 +23,15 @@ constexpr std::uint64_t k_plain_percent = 10;
 // Shorter phases aren't worth a line of their own once they are over.
 constexpr auto k_worth_keeping = std::chrono::milliseconds(500);
 
+constexpr std::uint64_t k_many_items = 50;
+
 std::string amount(const base::Progress& progress, std::uint64_t count) {
   return progress.unit == base::Unit::bytes ? base::to_text(Bytes{count}) : fmt::format("{}", count);
+}
+
+std::string whole_seconds(double seconds) {
+  const auto whole = std::llround(seconds);
+  return whole < 60 ? fmt::format("{} s", whole) : base::to_text(std::chrono::seconds(whole));
 }
 
 std::uint64_t percent_of(const base::Progress& progress) {
@@ -43,10 +50,11 @@ std::string progress_text(const base::Progress& progress, double rate) {
     text += fmt::format("  {}", amount(progress, progress.done));
   if (rate > 0 && progress.unit == base::Unit::bytes)
     text += fmt::format("  {}/s", amount(progress, static_cast<std::uint64_t>(rate)));
-  if (rate > 0 && progress.total && *progress.total > progress.done) {
+  // A few large items say little about the time that the rest will take.
+  const bool is_steady = progress.unit == base::Unit::bytes || progress.total.value_or(0) >= k_many_items;
+  if (is_steady && rate > 0 && progress.total && *progress.total > progress.done) {
     const double seconds = static_cast<double>(*progress.total - progress.done) / rate;
-    if (seconds >= 1 && seconds < 1e6)
-      text += fmt::format("  {} left", base::to_text(std::chrono::seconds(std::llround(seconds))));
+    if (seconds >= 1 && seconds < 1e6) text += fmt::format("  {} left", whole_seconds(seconds));
   }
   if (!progress.detail.empty()) text += "  " + progress.detail;
   return text;
@@ -165,7 +173,7 @@ std::string TerminalReporter::live_line() {
   if (m_progress) return progress_text(*m_progress, m_rate);
   const auto took = Clock::now() - m_phase_began;
   if (took < std::chrono::seconds(1)) return m_phase;
-  return fmt::format("{}  {}", m_phase, base::to_text(std::chrono::floor<std::chrono::seconds>(took)));
+  return fmt::format("{}  {}", m_phase, whole_seconds(std::floor(std::chrono::duration<double>(took).count())));
 }
 
 void TerminalReporter::plain_progress(const base::Progress& progress) {

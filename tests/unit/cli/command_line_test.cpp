@@ -7,7 +7,7 @@ namespace {
 
 constexpr Manual k_manual{.name = "run", .arguments = "[OPTIONS] -- COMMAND", .summary = "Run.", .examples = ""};
 
-struct Run {
+struct RunLine {
   bool detach = false;
   std::optional<std::string> memory;
   std::vector<std::string> environment, command;
@@ -24,7 +24,7 @@ struct Run {
 using Words = std::vector<std::string>;
 
 TEST(CommandLine, everything_after_two_dashes_is_the_command_as_it_is) {
-  Run run;
+  RunLine run;
   ASSERT_TRUE(run.parse({"-d", "--", "python", "train.py", "--memory", "x", "--", "-d"}));
   EXPECT_TRUE(run.detach);
   EXPECT_FALSE(run.memory);
@@ -32,7 +32,7 @@ TEST(CommandLine, everything_after_two_dashes_is_the_command_as_it_is) {
 }
 
 TEST(CommandLine, the_first_word_that_is_no_option_begins_the_command) {
-  Run run;
+  RunLine run;
   ASSERT_TRUE(run.parse({"--memory", "1GiB", "--env", "A=1", "python", "-d", "--help"}));
   EXPECT_EQ(run.memory, "1GiB");
   EXPECT_FALSE(run.detach);
@@ -40,7 +40,7 @@ TEST(CommandLine, the_first_word_that_is_no_option_begins_the_command) {
 }
 
 TEST(CommandLine, values_come_after_a_space_an_equals_sign_or_a_short_name) {
-  Run run;
+  RunLine run;
   ASSERT_TRUE(run.parse({"--memory=1GiB", "-eA=1", "-e", "B=-2", "true"}));
   EXPECT_EQ(run.memory, "1GiB");
   EXPECT_EQ(run.environment, (Words{"A=1", "B=-2"}));
@@ -48,14 +48,14 @@ TEST(CommandLine, values_come_after_a_space_an_equals_sign_or_a_short_name) {
 }
 
 TEST(CommandLine, the_last_of_a_repeated_value_counts_and_lists_keep_all) {
-  Run run;
+  RunLine run;
   ASSERT_TRUE(run.parse({"--memory", "1", "--memory", "2", "--env", "A=1", "--env", "B=2", "--", "true"}));
   EXPECT_EQ(run.memory, "2");
   EXPECT_EQ(run.environment.size(), 2U);
 }
 
 TEST(CommandLine, an_unknown_option_is_named_with_its_nearest_relative) {
-  Run run;
+  RunLine run;
   const auto parsed = run.parse({"--memroy", "1GiB", "--", "true"});
   ASSERT_FALSE(parsed);
   EXPECT_EQ(parsed.error().code, ErrorCode::usage);
@@ -64,20 +64,20 @@ TEST(CommandLine, an_unknown_option_is_named_with_its_nearest_relative) {
 }
 
 TEST(CommandLine, a_missing_value_is_a_usage_error) {
-  Run run;
+  RunLine run;
   const auto parsed = run.parse({"--memory"});
   ASSERT_FALSE(parsed);
   EXPECT_NE(parsed.error().message.find("--memory"), std::string::npos);
 }
 
 TEST(CommandLine, help_is_wanted_only_before_the_command) {
-  Run run;
+  RunLine run;
   EXPECT_EQ(run.parse({"-d", "--help"}), CommandLine::Parsed::help_wanted);
   EXPECT_EQ(run.parse({"--", "python", "--help"}), CommandLine::Parsed::ready);
 }
 
 TEST(CommandLine, values_that_look_like_other_syntax_are_taken_as_written) {
-  Run run;
+  RunLine run;
   ASSERT_TRUE(run.parse({"--env", "A=[1,2]", "--env", "B=x,y", "--env", "C=\"q\"", "--", "true"}));
   EXPECT_EQ(run.environment, (Words{"A=[1,2]", "B=x,y", "C=\"q\""}));
 }

@@ -38,7 +38,7 @@ base::Progress bytes(std::uint64_t done, std::uint64_t total) {
 
 TEST(ProgressText, tells_amount_share_rate_and_time_left) {
   EXPECT_EQ(progress_text(bytes(1'000'000'000, 3'000'000'000), 100e6),
-            "downloading  1 GB of 3 GB  33%  100 MB/s  20.0 s left  torch");
+            "downloading  1 GB of 3 GB  33%  100 MB/s  20 s left  torch");
 }
 
 TEST(ProgressText, says_only_what_is_known) {
