@@ -14,7 +14,8 @@
 namespace startrail::run {
 namespace {
 
-constexpr int k_rounds = 20;  // a process may fork while it is being looked for
+constexpr int k_rounds = 50;  // a process may fork, or write, while it is being looked for
+constexpr useconds_t k_pause_us = 10'000;
 
 bool carries(const fs::path& environment_file, const std::string& entry) {
   const auto environment = base::read_file(environment_file);
@@ -41,17 +42,24 @@ void kill_processes_of(const std::string& run_id) {
     const auto found = processes_of(run_id);
     if (found.empty()) return;
     for (const pid_t pid : found) ::kill(pid, SIGKILL);
-    ::usleep(5000);
+    ::usleep(k_pause_us);
   }
+}
+
+// False while somebody still writes there: a runtime that was starting the container when its supervisor was killed.
+bool remove_folders(const fs::path& run_directory, const std::string& run_id) {
+  sandbox::remove_leftovers(run_id, run_directory / k_scratch_folder);
+  bool gone = true;
+  for (const char* folder : {k_scratch_folder, k_temp_folder})
+    gone = base::remove_tree(run_directory / folder).has_value() && gone;
+  return gone;
 }
 
 }  // namespace
 
 void remove_leftovers(const fs::path& run_directory, const RunSpec& spec) {
   if (spec.isolation == "none") kill_processes_of(spec.id);
-  sandbox::remove_leftovers(spec.id, run_directory / k_scratch_folder);
-  for (const char* folder : {k_scratch_folder, k_temp_folder}) [[maybe_unused]]
-    const auto removed = base::remove_tree(run_directory / folder);
+  for (int round = 0; round < k_rounds && !remove_folders(run_directory, spec.id); ++round) ::usleep(k_pause_us);
 }
 
 }  // namespace startrail::run
