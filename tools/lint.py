@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LEVELS = {
     "base": 0,
     "db": 1, "project": 1, "machine": 1,
+    "init": 1,  # runs inside the container; its header is the protocol that sandbox speaks with it
     "catalog": 2, "sandbox": 2, "volume": 2,
     "lock": 3, "diagnose": 3,
     "image": 4, "run": 4,
@@ -26,8 +27,6 @@ LEVELS = {
     "app": 8,
     "server": 9, "cli": 9,
 }
-STANDALONE = {"init"}  # runs inside the container, includes nothing of ours
-
 # Library header → the modules that may include it.
 FENCED = {
     "sqlite3.h": {"db"},
@@ -64,8 +63,6 @@ def included_module(header):
 
 def check_includes(path, lines):
     module = module_of(path)
-    if module in STANDALONE:
-        return
     for number, line in enumerate(lines, 1):
         own = re.match(r'#include "([^"]+)"', line)
         if own and "/" in own[1]:
@@ -100,7 +97,7 @@ def tracked_files():
 
 
 def check_readmes():
-    for module in sorted({module_of(path) for path in (ROOT / "src").rglob("*.hpp")} | {"init"}):
+    for module in sorted({module_of(path) for path in (ROOT / "src").rglob("*.hpp")}):
         if (ROOT / "src" / module).is_dir() and not (ROOT / "src" / module / "README.md").is_file():
             yield ROOT / "src" / module, 0, "has no README.md"
 

@@ -24,7 +24,7 @@ struct Plan {
   std::filesystem::path outputs;      // <personal>/runs/<run id>/output: TRAIL_OUTPUT_DIR
   std::filesystem::path checkpoints;  // <personal>/runs/<run id>/checkpoints: TRAIL_CHECKPOINT_DIR
   base::Environment environment;      // TRAIL_OUTPUT_DIR, TRAIL_CHECKPOINT_DIR, HOME, TMPDIR, XDG_CACHE_HOME, HF_HOME,
-                                  // TORCH_HOME, PIP_CACHE_DIR, TRITON_CACHE_DIR as paths inside
+                                      // TORCH_HOME, PIP_CACHE_DIR, TRITON_CACHE_DIR as paths inside
 };
 // Makes the directories (0700 for personal). Nothing that exists is chowned or removed.
 [[nodiscard]] Result<Plan> plan(const std::filesystem::path& volumes, const std::filesystem::path& workspace,
