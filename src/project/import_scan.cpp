@@ -49,7 +49,7 @@ class TreeWalk {
     if (depth > k_depth_limit || m_files.size() + m_tests.size() >= k_file_count_limit) return;
     std::vector<std::string> directories;
     for (const auto& [name, is_directory] : entries(directory)) {
-      const std::string path = directory.empty() ? name : directory + "/" + name;
+      const std::string path = directory.empty() ? name : fmt::format("{}/{}", directory, name);
       if (is_directory) {
         if (!is_skipped_directory(name) && !m_folder.has_file(path + "/pyvenv.cfg")) directories.push_back(path);
       } else if (name.ends_with(".py")) {
@@ -152,6 +152,7 @@ std::vector<SourceTree::FoundImport> SourceTree::foreign_imports(Declaration& de
   for (const std::string& file : m_too_large)
     declaration.note({.file = file}, "larger than 2 MB, so its imports are not looked for");
   std::vector<FoundImport> result;
+  result.reserve(found.size());
   for (auto& [module, entry] : found) result.push_back(std::move(entry));
   return result;
 }
