@@ -16,10 +16,11 @@ namespace {
 // Part of the recipe's digest: to be raised when what is made from the same package list changes.
 constexpr int k_recipe_version = 1;
 
-// What wheels silently expect: a compiler with Python's headers (torch.compile, Triton, sdists), OpenMP,
-// GL and GLib (OpenCV), git, certificates, time zones.
-constexpr std::array k_packages{"ca-certificates", "g++",  "gcc",     "git",         "libgl1",
-                                "libgomp1",        "make", "python3", "python3-dev", "tzdata"};
+// What wheels silently expect: a compiler with Python's headers (torch.compile, Triton, sdists), OpenMP, GL, GLib
+// and X libraries (OpenCV), git, certificates, time zones; and what training scripts call to fetch and unpack data.
+constexpr std::array k_packages{"ca-certificates", "g++",         "gcc",  "git",     "libgl1",  "libgomp1",
+                                "libsm6",          "libxrender1", "make", "procps",  "python3", "python3-dev",
+                                "tzdata",          "unzip",       "wget", "xz-utils"};
 
 struct SuitePackage {
   std::string_view suite, package;

@@ -24,7 +24,7 @@ struct BasePaths {
 };
 
 BasePaths base_paths(const fs::path& store, const BaseRecipe& recipe) {
-  const fs::path all = store / "bases";
+  const fs::path all = fs::absolute(store) / "bases";
   return {.all = all,
           .recipe_file = all / ("recipe-" + recipe.digest),
           .lock = all / ("lock-" + recipe.digest),
@@ -202,7 +202,7 @@ Result<BaseSystem> ensure_base(const fs::path& store, const BaseRecipe& recipe, 
 }
 
 std::optional<BaseSystem> find_base(const fs::path& store, const std::string& recipe_digest) {
-  const fs::path bases = store / "bases";
+  const fs::path bases = fs::absolute(store) / "bases";
   auto digest = base::read_file(bases / ("recipe-" + recipe_digest));
   if (!digest) return std::nullopt;
   while (digest->ends_with('\n')) digest->pop_back();
