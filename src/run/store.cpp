@@ -107,6 +107,14 @@ std::string lost_cause(const Status& status) {
   return fmt::format("its supervisor (pid {}) was killed", status.supervisor.pid);
 }
 
+// A supervisor writes the final state before it tidies up; one that was killed in between left that to us.
+void tidy_up_after(const fs::path& folder, const Status& status) {
+  std::error_code ignored;
+  const bool tidy = !fs::exists(folder / k_scratch_folder, ignored) && !fs::exists(folder / k_temp_folder, ignored);
+  if (tidy || base::is_alive(status.supervisor)) return;
+  if (const auto spec = read_spec(folder)) remove_leftovers(folder, *spec);
+}
+
 Result<std::string> make_run_directory(const fs::path& runs) {
   for (;;) {
     std::string id = random_run_id();
@@ -212,6 +220,7 @@ Result<RunSpec> RunStore::spec(const std::string& id) {
 Result<Status> RunStore::status(const std::string& id) {
   const fs::path folder = directory(id);
   Status status = TRY(read_status(folder));
+  if (is_final(status.state)) tidy_up_after(folder, status);
   // Without a process of this machine there is nothing to look for: the engine that runs it knows.
   if (is_final(status.state) || status.supervisor.pid == 0 || base::is_alive(status.supervisor)) return status;
   const auto spec = read_spec(folder);

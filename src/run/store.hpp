@@ -34,7 +34,8 @@ class RunStore {
   // By id, unique prefix, or "latest". Errors: not_found (with the nearest names), invalid_input (ambiguous).
   [[nodiscard]] Result<std::string> find(const std::string& id_or_prefix);
   [[nodiscard]] Result<RunSpec> spec(const std::string& id);
-  // Notices a dead supervisor: the run becomes `lost` with its cause, and what it left is removed.
+  // Notices a dead supervisor: the run becomes `lost` with its cause, and what it left is removed. A live supervisor
+  // may still be removing its scratch folders for a moment after a final state.
   [[nodiscard]] Result<Status> status(const std::string& id);
   [[nodiscard]] Result<void> set_status(const std::string& id, const Status& status);
   // {"id", "spec", "record", "status", "container", "snapshot", "log": {"bytes"}}: what `inspect --json` prints.

@@ -168,12 +168,14 @@ class Supervision {
     end();
   }
 
+  // The state first: unmounting and removing take longer than everything else at the end, and nobody need wait for
+  // them. Who is killed in between leaves it to RunStore::status.
   void end() {
+    m_status.ended = base::now();
+    note_failure(run::write_status(m_place.directory, m_status));
     detach_mounts_below(m_place.scratch());
     for (const char* folder : {run::k_scratch_folder, run::k_temp_folder})
       note_failure(base::remove_tree(m_place.directory / folder));
-    m_status.ended = base::now();
-    note_failure(run::write_status(m_place.directory, m_status));
   }
 
   // The run goes on without: what could not be written is said where somebody may look.

@@ -235,6 +235,21 @@ TEST_F(Store, a_run_whose_supervisor_was_killed_is_lost_and_cleaned_up) {
   EXPECT_EQ(store.list(RunStore::Which::all)->front().cause, status.cause);
 }
 
+TEST_F(Store, what_a_supervisor_left_after_the_final_state_is_removed_once_it_is_dead) {
+  RunStore store = open();
+  const std::string id = create(store);
+  const pid_t supervisor = start_sleeper();
+  Status status = running_under(supervisor);
+  status.state = State::succeeded;
+  write_state(store, id, status);
+  write_test_file(store.directory(id) / k_temp_folder / "big", "x");
+  EXPECT_EQ(store.status(id)->state, State::succeeded);
+  EXPECT_TRUE(fs::exists(store.directory(id) / k_temp_folder)) << "it is still at it";
+  end(supervisor);
+  EXPECT_EQ(store.status(id)->state, State::succeeded);
+  EXPECT_FALSE(fs::exists(store.directory(id) / k_temp_folder));
+}
+
 TEST_F(Store, a_restart_of_the_machine_is_named) {
   RunStore store = open();
   const std::string id = create(store);
