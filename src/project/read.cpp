@@ -31,12 +31,35 @@ struct Found {
   std::size_t next_reader = 0;
 };
 
+// `-e .`: the project itself, and with it all that its pyproject.toml declares.
+bool installs_the_project(const Declaration& declaration) {
+  return std::ranges::any_of(declaration.packages, [](const Requirement& requirement) {
+    return requirement.kind == SourceKind::directory &&
+           (std::filesystem::path(requirement.location) / "").lexically_normal() == ".";
+  });
+}
+
+// A requirements file that installs the project says more than the pyproject.toml it leads to.
+Result<std::optional<Declaration>> wider_requirements(const Folder& folder, Reading (*reader)(const Folder&)) {
+  if (reader != read_pyproject) return std::optional<Declaration>();
+  auto requirements = read_requirements(folder);
+  if (!requirements || !*requirements || !installs_the_project(**requirements)) return std::optional<Declaration>();
+  return std::move(*requirements);
+}
+
 Result<Found> find_declaration(const Folder& folder) {
   Found found;
   while (found.next_reader < std::size(k_readers)) {
-    auto declaration = TRY(k_readers[found.next_reader++](folder));
+    const auto reader = k_readers[found.next_reader++];
+    auto declaration = TRY(reader(folder));
     if (!declaration) continue;
     if (declaration->declares_packages()) {
+      if (auto wider = TRY(wider_requirements(folder, reader))) {
+        ++found.next_reader;
+        found.without_packages.push_back(std::move(*declaration));
+        found.without_packages.back().packages.clear();
+        declaration = std::move(wider);
+      }
       found.taken = std::move(*declaration);
       return found;
     }

@@ -85,6 +85,17 @@ TEST_F(Read, names_with_blanks_and_other_scripts_are_fine) {
   EXPECT_EQ(result->packages.size(), 1U);
 }
 
+TEST_F(Read, requirements_that_install_the_project_are_wider_than_its_pyproject) {
+  write("pyproject.toml", "[project]\nname = 'mine'\nrequires-python = '>=3.9'\ndependencies = ['six']\n");
+  write("requirements.txt", "-e .\nidna\n");
+  const auto taken = needs();
+  EXPECT_EQ(taken.declared_by, DeclaredBy::requirements_txt);
+  ASSERT_EQ(taken.packages.size(), 2U);
+  EXPECT_EQ(taken.packages[0].editable, Editable::yes);
+  ASSERT_TRUE(taken.python);
+  EXPECT_EQ(taken.python->value, ">=3.9");
+}
+
 TEST_F(Read, the_command_is_guessed_only_when_one_script_is_meant) {
   EXPECT_FALSE(needs().command);
   write("train.py", "print(1)\n");
