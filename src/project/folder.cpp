@@ -200,14 +200,18 @@ Result<TextFile> Folder::read_text(const std::string& file) const {
   return TextFile{.file = name, .text = std::move(*text), .sha256 = base::sha256_hex(*bytes)};
 }
 
+// TRY stays out of the braces: GCC 12 leaks members already made when one returns from inside an aggregate's
+// initializer.
 Result<TableFile> Folder::read_toml(const std::string& file) const {
   TextFile text = TRY(read_text(file));
-  return TableFile{.file = text.file, .sha256 = text.sha256, .document = TRY(base::parse_toml(text.text, text.file))};
+  auto document = TRY(base::parse_toml(text.text, text.file));
+  return TableFile{.file = std::move(text.file), .sha256 = std::move(text.sha256), .document = std::move(document)};
 }
 
 Result<TableFile> Folder::read_yaml(const std::string& file) const {
   TextFile text = TRY(read_text(file));
-  return TableFile{.file = text.file, .sha256 = text.sha256, .document = TRY(base::parse_yaml(text.text, text.file))};
+  auto document = TRY(base::parse_yaml(text.text, text.file));
+  return TableFile{.file = std::move(text.file), .sha256 = std::move(text.sha256), .document = std::move(document)};
 }
 
 }  // namespace startrail::project
