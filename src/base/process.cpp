@@ -164,7 +164,11 @@ std::optional<fs::path> find_program(std::string_view name) {
 Result<ProcessResult> run_process(const Command& command) {
   const auto program = find_program(command.argv.at(0));
   if (!program) return fail(ErrorCode::not_found, fmt::format("there is no program `{}` here", command.argv[0]));
-  Child child{.pid = 0, .input = TRY(make_pipe()), .output = TRY(make_pipe()), .errors = TRY(make_pipe())};
+  // Assigned one by one: a TRY that returns from within braces would leak the members made before it (GCC 12).
+  Child child;
+  child.input = TRY(make_pipe());
+  child.output = TRY(make_pipe());
+  child.errors = TRY(make_pipe());
   Pipe failure = TRY(make_pipe());
   auto argv_words = command.argv;
   auto environment = environment_words(command.environment);

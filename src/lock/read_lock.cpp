@@ -200,7 +200,9 @@ Result<void> LockReader::read_tool_table(const std::string& python_if_absent) {
 
 Result<void> LockReader::read_inputs(const Table& tool) {
   for (const auto& input : TRY(tool.tables("inputs"))) {
-    project::SourceFile file{.file = TRY(input.required_text("file")), .sha256 = TRY(input.required_text("sha256"))};
+    project::SourceFile file;
+    file.file = TRY(input.required_text("file"));
+    file.sha256 = TRY(input.required_text("sha256"));
     m_lock.inputs.push_back(std::move(file));
   }
   return {};
