@@ -65,4 +65,32 @@ std::string provider_of(std::string_view module) {
   return found == k_providers.end() ? "" : std::string(found->second);
 }
 
+std::string advice_for(const UvFailure& failure) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 14> k_headers{{
+      {"ft2build.h", "libfreetype-dev"},
+      {"png.h", "libpng-dev"},
+      {"jpeglib.h", "libjpeg-dev"},
+      {"zlib.h", "zlib1g-dev"},
+      {"mpi.h", "libopenmpi-dev"},
+      {"hdf5.h", "libhdf5-dev"},
+      {"portaudio.h", "portaudio19-dev"},
+      {"sndfile.h", "libsndfile1-dev"},
+      {"ffi.h", "libffi-dev"},
+      {"lapacke.h", "liblapacke-dev"},
+      {"cblas.h", "libopenblas-dev"},
+      {"libxml/xmlversion.h", "libxml2-dev"},
+      {"boost/config.hpp", "libboost-dev"},
+      {"Eigen/Core", "libeigen3-dev"},
+  }};
+  const auto found =
+      std::ranges::find(k_headers, failure.missing_header, &std::pair<std::string_view, std::string_view>::first);
+  if (found != k_headers.end())
+    return fmt::format("add system-packages = [\"{}\"] to [environment] in trail.toml: it has {}", found->second,
+                       found->first);
+  if (failure.missing_header.starts_with("cuda") || failure.reason.find("nvcc") != std::string::npos ||
+      failure.reason.find("CUDA_HOME") != std::string::npos)
+    return "images have no CUDA compiler: take a version that comes as a wheel for this torch and Python";
+  return "";
+}
+
 }  // namespace startrail::lock

@@ -26,4 +26,7 @@ struct BuildHelp {
 // The requirement that provides what setup.py imports: "numpy", "setuptools<81"; "" when none is known.
 [[nodiscard]] std::string provider_of(std::string_view module);
 
+// What the user can add for what this build missed: a Debian package for a header or program; "" when none is known.
+[[nodiscard]] std::string advice_for(const UvFailure& failure);
+
 }  // namespace startrail::lock

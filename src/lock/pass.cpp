@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "lock/build_attempts.hpp"
 #include "lock/locked_answer.hpp"
@@ -157,13 +158,22 @@ std::unexpected<Error> Pass::refuse_all() {
   for (const auto& probe : m_probes)
     for (const auto& failure : probe.no_wheels) loosened.merge(suspects(failure, m_session.request()));
   add_hints(reason, loosened);
+  if (reason.hints.empty()) add_next_releases(reason);
   return fail(std::move(reason));
+}
+
+void Pass::add_next_releases(Error& reason) {
+  const WayFinder ways(m_session, m_in.choice.pythons, Clock::now());
+  std::set<std::string> told;
+  for (const auto& probe : m_probes)
+    for (const auto& failure : probe.no_wheels)
+      if (told.insert(failure.package).second) ways.add_next_release(reason, failure);
 }
 
 // A repository that can't be reached may have releases in the index.
 void Pass::add_index_hint(Error& reason, const UvFailure& failure) const {
   const std::string name = project_of_repository(failure, m_session.request());
-  if (!name.empty() && index_page(m_session.indexes().default_index, name))
+  if (!name.empty() && m_session.files_of(name) != nullptr)
     reason.with_hint(
         fmt::format("or write {} in its place, if the project of that name in the package index is the same", name));
 }

@@ -48,6 +48,7 @@ class Pass {
   std::unexpected<Error> refuse_all();
   void add_index_hint(Error& reason, const UvFailure& failure) const;
   void add_hints(Error& reason, const Loosened& suspects);
+  void add_next_releases(Error& reason);
 
   UvSession& m_session;
   const Circumstances& m_in;

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "lock/build_help.hpp"
 #include "lock/tags.hpp"
 #include "project/version.hpp"
 
@@ -99,7 +100,10 @@ Error contradiction(const UvFailure& failure, const Request& request) {
   } else {
     error.message = "the requirements exclude each other: " + failure.reason;
   }
-  for (const auto& wanted : failure.required) add_lines(error.context, request.origins(project_of(wanted)));
+  for (const auto& wanted : failure.required) {
+    add_lines(error.context, request.origins(project_of(wanted)));
+    if (const auto reason = request.reason_of_bound(wanted); !reason.empty()) add_lines(error.context, {reason});
+  }
   if (!direct_clash(failure))
     for (const auto& dependency : failure.dependencies)
       add_lines(error.context, {fmt::format("{} needs {}", dependency.dependent, dependency.needed)});
@@ -163,6 +167,7 @@ Error build_refusal(const UvFailure& failure, const Request& request, const std:
   add_lines(error.context, request.origins(failure.package));
   if (const std::string meant = meant_instead_of(failure.package); !meant.empty())
     error.with_hint(fmt::format("write {} instead of {}", meant, failure.package));
+  if (const std::string advice = advice_for(failure); !advice.empty()) error.with_hint(advice);
   return error;
 }
 

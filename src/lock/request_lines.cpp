@@ -17,6 +17,8 @@ namespace {
 using project::Requirement;
 using project::SourceKind;
 
+constexpr const char* k_catalog = "the catalog";
+
 // "torch==2.10.0" from --framework: takes the place of what the project says of that package, or joins it.
 void apply_framework(std::vector<Requirement>& packages, const std::string& framework) {
   const auto split = framework.find_first_of("=<>!~[ ");
@@ -111,7 +113,7 @@ Request::Request(const project::Requirements& needs, const catalog::Choice& choi
       extra.extras = {line.substr(open + 1, close - open - 1)};
     if (const auto comparison = line.find_first_of("=<>!~"); comparison != std::string::npos)
       extra.specifier = line.substr(comparison);
-    extra.origin = {.file = "the catalog", .line = 0};
+    extra.origin = {.file = k_catalog, .line = 0};
     extra.as_written = line;
     m_packages.push_back(std::move(extra));
   }
@@ -147,11 +149,14 @@ std::vector<std::string> Request::origins(std::string_view name) const {
   std::vector<std::string> lines;
   for (const auto* list : {&m_packages, &m_constraints})
     for (const auto& requirement : *list)
-      if (requirement.name == name)
+      if (requirement.name == name && requirement.origin.file != k_catalog)
         lines.push_back(fmt::format("{} is read from {}", told(requirement), to_text(requirement.origin)));
-  for (const auto& bound : m_bounds)
-    if (project_of(bound.requirement) == name) lines.push_back(fmt::format("{}: {}", bound.requirement, bound.reason));
   return lines;
+}
+
+std::string Request::reason_of_bound(std::string_view requirement) const {
+  const auto found = std::ranges::find(m_bounds, requirement, &catalog::Bound::requirement);
+  return found == m_bounds.end() ? "" : fmt::format("{}: {}", found->requirement, found->reason);
 }
 
 bool Request::has_local_folders() const {

@@ -34,8 +34,10 @@ class Request {
 
   // What was asked for under this name: from requirements first, then constraints; nullptr when nothing was.
   [[nodiscard]] const project::Requirement* find(std::string_view name) const;
-  // "numpy==2.0.0 is read from requirements.txt:2": one for each requirement, constraint and bound on `name`.
+  // "numpy==2.0.0 is read from requirements.txt:2": one for each requirement and constraint on `name`.
   [[nodiscard]] std::vector<std::string> origins(std::string_view name) const;
+  // "torch<2.11: driver 535.183 runs CUDA up to 12"; "" when `requirement` is no bound of the catalog's.
+  [[nodiscard]] std::string reason_of_bound(std::string_view requirement) const;
 
   [[nodiscard]] const std::vector<project::Requirement>& packages() const { return m_packages; }
   [[nodiscard]] const std::vector<project::Requirement>& constraints() const { return m_constraints; }

@@ -247,7 +247,8 @@ class Builder {
                                 : fmt::format("{} can't be built from source: {}", title(m_package), failure.reason));
     reason.detail = ended.errors;
     reason.context = m_notes;
-    return fail(std::move(reason).with_hint("a version with a wheel for this Python needs no build"));
+    if (const auto advice = advice_for(failure); !advice.empty()) reason.with_hint(advice);
+    return fail(std::move(reason));
   }
 
   const LockedPackage& m_package;

@@ -213,6 +213,19 @@ UvFailure network_failure(std::string_view text, const std::vector<std::string>&
   return failure;
 }
 
+// The compiler's first complaint says more than the backend's last ("command gcc failed with exit code 1").
+void prefer_compiler_words(UvFailure& failure, const std::vector<std::string>& lines) {
+  constexpr std::string_view k_fatal = "fatal error: ";
+  for (const auto& line : lines) {
+    const auto at = line.find(k_fatal);
+    if (at == std::string::npos) continue;
+    failure.reason = trimmed(std::string_view(line).substr(at + k_fatal.size())).substr(0, k_longest_reason);
+    if (const auto end = failure.reason.find(": No such file"); end != std::string::npos)
+      failure.missing_header = failure.reason.substr(0, end);
+    return;
+  }
+}
+
 // "No module named 'x.y'", or the advice of setup.py files that look for it themselves: "pip install x".
 std::string missing_module(std::string_view text, std::string_view reason) {
   std::string module = between(text, "No module named '", "'").value_or("");
@@ -230,6 +243,7 @@ UvFailure build_failure(std::string_view text, std::string_view flat, const std:
   failure.reason = last_words(lines, Marked::yes);
   if (failure.reason.empty()) failure.reason = first_cause(lines);
   failure.missing_module = missing_module(text, failure.reason);
+  prefer_compiler_words(failure, lines);
   return failure;
 }
 
@@ -287,6 +301,7 @@ UvFailure parse_build_output(std::string_view output, const std::string& package
   failure.reason = last_words(lines, Marked::no);
   if (failure.reason.empty()) failure.reason = "it said nothing";
   failure.missing_module = missing_module(output, failure.reason);
+  prefer_compiler_words(failure, lines);
   return failure;
 }
 

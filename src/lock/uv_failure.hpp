@@ -41,6 +41,7 @@ struct UvFailure {
   std::vector<Dependency> dependencies;  // contradiction: what depends on what
   std::vector<std::string> required;     // contradiction: what was asked for, "numpy==2.0.0"
   std::string missing_module;            // build_failed: "pkg_resources", "numpy"
+  std::string missing_header;            // build_failed: "ft2build.h"
 };
 
 [[nodiscard]] UvFailure parse_uv_failure(std::string_view errors);

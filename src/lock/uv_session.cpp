@@ -4,12 +4,17 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <atomic>
+#include <map>
+#include <thread>
+#include <vector>
 
 #include "base/document.hpp"
 #include "base/files.hpp"
 #include "lock/build_help.hpp"
 #include "lock/contained_uv.hpp"
 #include "lock/project_copy.hpp"
+#include "lock/stub_wheel.hpp"
 #include "lock/suite.hpp"
 #include "lock/uv_environment.hpp"
 
@@ -18,6 +23,8 @@ namespace {
 
 // The name has the form that PEP 751 asks of lock files; uv takes earlier pins from it.
 constexpr const char* k_output = "pylock.answer.toml";
+constexpr std::size_t k_most_page_fetches = 8;
+constexpr const char* k_stubs = "stubs";
 constexpr int k_newest_manylinux_of_uv = 40;  // uv 0.13.9 knows none after manylinux_2_40
 constexpr std::chrono::minutes k_longest_conversion{2};
 
@@ -76,6 +83,7 @@ struct UvSession::State {
   UvIndexes indexes;
   std::optional<fs::path> project_copy;
   std::vector<std::string> notes;
+  std::map<std::string, std::optional<std::vector<IndexFile>>> pages;
   bool host_can_resolve = true;  // it has a Python to ask, and git where a requirement needs it
 };
 
@@ -91,6 +99,9 @@ Result<void> UvSession::State::write_files(const Question& question, const fs::p
   TRY(write("build-constraints.txt", joined_lines(question.help.constraints)));
   TRY(write("uv.toml", build_settings(question.help.requirements)));
   TRY(write("pyproject.toml", indexed_project(needs, request, question.loosened)));
+  TRY(base::remove_tree(work / k_stubs));
+  TRY(base::make_directories(work / k_stubs));
+  for (const auto& [name, version] : question.stubs) TRY(write_stub_wheel(work / k_stubs, name, version));
   // Earlier pins hold unless an upgrade was asked for, or the question is what else there would be.
   std::error_code ignored;
   fs::remove(work / k_output, ignored);
@@ -118,6 +129,7 @@ std::vector<std::string> UvSession::State::arguments(const Question& question, c
   } else {
     argv.insert(argv.end(), {"--build-constraints", in("build-constraints.txt"), "--config-file", in("uv.toml")});
   }
+  if (!question.stubs.empty()) argv.insert(argv.end(), {"--find-links", in(k_stubs)});
   if (needs.indexes.no_index) argv.emplace_back("--no-index");
   if (needs.indexes.prereleases) argv.insert(argv.end(), {"--prerelease", "allow"});
   return argv;
@@ -225,7 +237,35 @@ Result<Answer> UvSession::convert_uv_lock(const fs::path& uv_lock) {
 const Request& UvSession::request() const {
   return m_state->request;
 }
-const UvIndexes& UvSession::indexes() const { return m_state->indexes; }
+const std::vector<IndexFile>* UvSession::files_of(const std::string& project) const {
+  auto found = m_state->pages.find(project);
+  if (found == m_state->pages.end()) {
+    auto page = index_page(m_state->indexes.default_index, project);
+    found = m_state->pages.emplace(project, page ? std::optional(std::move(*page)) : std::nullopt).first;
+  }
+  return found->second ? &*found->second : nullptr;
+}
+
+void UvSession::fetch_files_of(const std::vector<std::string>& projects) const {
+  std::vector<std::string> missing;
+  for (const auto& project : projects)
+    if (!m_state->pages.contains(project)) missing.push_back(project);
+  std::vector<std::optional<std::vector<IndexFile>>> found(missing.size());
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t at = next++; at < missing.size(); at = next++)
+      if (auto page = index_page(m_state->indexes.default_index, missing[at])) found[at] = std::move(*page);
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < std::min(k_most_page_fetches, missing.size()); ++i) threads.emplace_back(work);
+  }
+  for (std::size_t at = 0; at < missing.size(); ++at) m_state->pages.emplace(missing[at], std::move(found[at]));
+}
+
+const UvIndexes& UvSession::indexes() const {
+  return m_state->indexes;
+}
 const std::vector<std::string>& UvSession::notes() const {
   return m_state->notes;
 }

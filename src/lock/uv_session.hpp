@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
@@ -31,8 +32,9 @@ struct Question {
   Builds builds = Builds::forbidden;
   std::vector<std::string> without;  // packages left out of the resolution
   Loosened loosened;
-  std::vector<std::string> bounds;     // further constraints
-  std::chrono::seconds patience{900};  // without builds; then uv is stopped
+  std::vector<std::pair<std::string, std::string>> stubs;  // names and versions for which metadata-only wheels stand in
+  std::vector<std::string> bounds;                         // further constraints
+  std::chrono::seconds patience{900};                      // without builds; then uv is stopped
   BuildHelp help;
 };
 
@@ -59,6 +61,10 @@ class UvSession {
   [[nodiscard]] Result<Answer> convert_uv_lock(const std::filesystem::path& uv_lock);
 
   [[nodiscard]] const Request& request() const;
+  // The default index's files of a project, asked for once in a session; nullptr where the index doesn't answer.
+  [[nodiscard]] const std::vector<IndexFile>* files_of(const std::string& project) const;
+  // Asks for the files of all of them side by side, so that `files_of` answers at once.
+  void fetch_files_of(const std::vector<std::string>& projects) const;
   // Where packages come from in this session.
   [[nodiscard]] const UvIndexes& indexes() const;
   // What had to be done differently from what was asked, one sentence each.

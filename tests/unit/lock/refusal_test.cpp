@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lock/build_help.hpp"
 #include "lock/uv_failure.hpp"
 
 namespace startrail::lock {
@@ -188,6 +189,25 @@ hint: This error likely indicates that `lap@0.4.0` depends on `pkg_resources`, b
   EXPECT_TRUE(learn(help, failure, notes));
   EXPECT_THAT(help.constraints, ElementsAre("setuptools<81"));
   EXPECT_FALSE(learn(help, failure, notes)) << "the same cure twice is no cure";
+}
+
+TEST(Refusal, the_compilers_complaint_is_told_with_the_package_that_has_the_header) {
+  const auto failure = parse_build_output(
+      "running build_ext\nsrc/checkdep.c:1:10: fatal error: ft2build.h: No such file or directory\n"
+      "    1 | #include <ft2build.h>\ncompilation terminated.\nerror: command 'gcc' failed with exit code 1\n",
+      "matplotlib");
+  EXPECT_EQ(failure.reason, "ft2build.h: No such file or directory");
+  EXPECT_EQ(failure.missing_header, "ft2build.h");
+  EXPECT_THAT(advice_for(failure), HasSubstr("libfreetype-dev"));
+}
+
+TEST(Refusal, advice_of_setup_files_to_install_something_is_followed) {
+  const auto failure = parse_build_output("ImportError: lap requires numpy, please \"pip install numpy\".\n", "lap");
+  EXPECT_EQ(failure.missing_module, "numpy");
+  BuildHelp help;
+  std::vector<std::string> notes;
+  EXPECT_TRUE(learn(help, failure, notes));
+  EXPECT_THAT(help.requirements["lap"], ElementsAre("numpy"));
 }
 
 TEST(Refusal, a_metadata_build_that_is_disabled_names_the_package) {

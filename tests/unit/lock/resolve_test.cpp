@@ -105,6 +105,14 @@ TEST_F(Resolving, a_clash_names_both_lines_and_a_way_out_that_resolves) {
   EXPECT_THAT(lock.error().hints, Contains(HasSubstr("instead of numpy==2.0.0 (requirements.txt:2)")));
 }
 
+TEST_F(Resolving, a_clash_with_a_source_shows_without_building_it) {
+  write("requirements.txt", "antlr4-python3-runtime==4.8\nhydra-core==1.3.2\n");
+  const auto lock = resolve_for({"3.11"});
+  ASSERT_FALSE(lock.has_value());
+  EXPECT_THAT(lock.error().message, HasSubstr("antlr4-python3-runtime==4.8 is asked for"));
+  EXPECT_THAT(lock.error().context, Contains("antlr4-python3-runtime==4.8 is read from requirements.txt:1"));
+}
+
 TEST_F(Resolving, numpy_2_is_kept_from_wheels_that_are_built_for_numpy_1) {
   write("requirements.txt", "pandas==1.5.3\n");
   const auto lock = resolve_for({"3.11"});
