@@ -79,6 +79,17 @@ UvIndexes uv_indexes(const IndexConfiguration& configuration, const project::Req
   return indexes;
 }
 
+namespace {
+
+// uv trusts a list of its own; a site whose proxy signs with a certificate of its own has that one in the system's.
+std::string system_certificates() {
+  for (const char* bundle : {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"})
+    if (exists(bundle)) return bundle;
+  return "";
+}
+
+}  // namespace
+
 base::Environment uv_environment(const base::Environment& host, const UvIndexes& indexes,
                                  const IndexConfiguration& configuration) {
   base::Environment environment = host;
@@ -87,7 +98,9 @@ base::Environment uv_environment(const base::Environment& host, const UvIndexes&
   environment["UV_PYTHON_DOWNLOADS"] = "never";
   environment["UV_NO_PROGRESS"] = "1";
   environment["GIT_TERMINAL_PROMPT"] = "0";
-  if (!configuration.certificates.empty()) environment["SSL_CERT_FILE"] = configuration.certificates;
+  const std::string certificates =
+      configuration.certificates.empty() ? system_certificates() : configuration.certificates;
+  if (!certificates.empty()) environment["SSL_CERT_FILE"] = certificates;
   return environment;
 }
 
