@@ -44,9 +44,10 @@ class FreshSystem(TrailCase):
         subprocess.run(["mmdebstrap", "--variant=minbase", "--include=sudo,git,ca-certificates,adduser", "bookworm", self.root],
                        check=True, capture_output=True)
         shutil.copy("/etc/resolv.conf", self.root / "etc/resolv.conf")
-        for bundle in ("etc/ssl/certs/ca-certificates.crt",):
-            if Path("/", bundle).exists():
-                shutil.copy(Path("/", bundle), self.root / bundle)
+        # Certificates that this machine trusts beside the usual ones (a site's proxy signs with its own).
+        if Path("/usr/local/share/ca-certificates").is_dir():
+            shutil.copytree("/usr/local/share/ca-certificates", self.root / "usr/local/share/ca-certificates", dirs_exist_ok=True)
+            self.inside("update-ca-certificates")
         self.inside("useradd", "--create-home", "--shell", "/bin/bash", "newcomer")
         (self.root / "etc/gitconfig").write_text("[safe]\n\tdirectory = *\n")
         (self.root / "etc/sudoers.d/newcomer").write_text("newcomer ALL=(ALL) NOPASSWD: ALL\n")
