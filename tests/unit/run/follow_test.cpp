@@ -61,21 +61,27 @@ TEST_F(Follow, hands_out_every_byte_and_returns_with_the_end) {
   ::waitpid(pid, nullptr, 0);
 }
 
+// Nanoseconds between a supervisor's last act and the return of `follow`. A busy machine may add a scheduling delay to
+// one try; a polling interval would add itself to every one of them.
 TEST_F(Follow, notices_the_end_at_once) {
-  std::array<int, 2> ends{};
-  ASSERT_EQ(::pipe(ends.data()), 0);
-  const pid_t pid = supervise([&](LogWriter&) {
-    ::usleep(150'000);
-    const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
-    (void)!::write(ends[1], &now, sizeof now);
-  });
-  ASSERT_TRUE(follow(store, id, collecting()));
-  const auto after = std::chrono::steady_clock::now().time_since_epoch().count();
-  std::chrono::steady_clock::rep before = 0;
-  ASSERT_EQ(::read(ends[0], &before, sizeof before), static_cast<ssize_t>(sizeof before));
-  std::printf("noticed after %.2f ms\n", static_cast<double>(after - before) / 1e6);
-  EXPECT_LT(after - before, 80'000'000) << "no polling interval lies between the end and its notice";
-  ::waitpid(pid, nullptr, 0);
+  auto shortest = std::chrono::steady_clock::duration::max().count();
+  for (int tries = 0; tries < 5 && shortest > 20'000'000; ++tries) {
+    id = store.create({.command = {"true"}, .workspace = "/", .isolation = "none"}, {.created = base::now()}).value();
+    std::array<int, 2> ends{};
+    ASSERT_EQ(::pipe(ends.data()), 0);
+    const pid_t pid = supervise([&](LogWriter&) {
+      ::usleep(150'000);
+      const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+      (void)!::write(ends[1], &now, sizeof now);
+    });
+    ASSERT_TRUE(follow(store, id, collecting()));
+    const auto after = std::chrono::steady_clock::now().time_since_epoch().count();
+    std::chrono::steady_clock::rep before = 0;
+    ASSERT_EQ(::read(ends[0], &before, sizeof before), static_cast<ssize_t>(sizeof before));
+    shortest = std::min(shortest, after - before);
+    ::waitpid(pid, nullptr, 0);
+  }
+  EXPECT_LT(shortest, 80'000'000) << "a polling interval lies between the end and its notice";
 }
 
 TEST_F(Follow, a_supervisor_that_is_killed_makes_the_run_lost_with_its_last_words) {
