@@ -19,9 +19,7 @@ std::string user_name() {
 Result<Installation> find_installation() {
   Installation installation{.environment = base::current_environment()};
   installation.paths = TRY(base::state_paths(installation.environment));
-  std::error_code failed;
-  installation.program = fs::read_symlink("/proc/self/exe", failed);
-  if (failed) return fail(base::errno_error("cannot read /proc/self/exe", failed.value()));
+  installation.program = base::own_program();
   installation.host = machine::host_paths_from_environment();
   installation.user = user_name();
   return installation;

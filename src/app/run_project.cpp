@@ -212,17 +212,28 @@ struct Journey {
     return request.image ? take_named_image() : lock_and_ensure();
   }
 
+  // Said at once, so that nobody finds out when repeating the run.
+  void tell_omitted(const std::vector<std::string>& omitted) {
+    constexpr std::size_t k_named = 3;
+    if (omitted.empty()) return;
+    std::string text = "not in the code's snapshot: ";
+    for (std::size_t i = 0; i < std::min(k_named, omitted.size()); ++i) text += (i == 0 ? "" : ", ") + omitted[i];
+    if (omitted.size() > k_named) text += fmt::format(" and {} more", omitted.size() - k_named);
+    reporter.note(text);
+  }
+
   void add_folder_state(run::RunSpec& spec, run::Circumstances& circumstances) {
     if (!folder) return;
     auto found = folder->wait();
     circumstances.git = std::move(found.git);
-    if (found.snapshot)
+    if (found.snapshot) {
       spec.snapshot = found.snapshot->id;
-    else
+      tell_omitted(found.snapshot->omitted);
+    } else {
       circumstances.notes.push_back(fmt::format("no snapshot of the code: {}", found.problem));
-    if (!found.problem.empty())
       reporter.warn(fmt::format(
           "the code's snapshot could not be taken, so this run can't be repeated from its record: {}", found.problem));
+    }
     phases.beside("the code's snapshot", found.took);
   }
 

@@ -161,6 +161,13 @@ std::optional<fs::path> find_program(std::string_view name) {
   return std::nullopt;
 }
 
+fs::path own_program() {
+  std::error_code failed;
+  fs::path program = fs::read_symlink("/proc/self/exe", failed);
+  if (failed || ::access(program.c_str(), X_OK) != 0) return "/proc/self/exe";
+  return program;
+}
+
 Result<ProcessResult> run_process(const Command& command) {
   const auto program = find_program(command.argv.at(0));
   if (!program) return fail(ErrorCode::not_found, fmt::format("there is no program `{}` here", command.argv[0]));

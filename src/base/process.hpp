@@ -48,6 +48,10 @@ struct ProcessResult {
 // Absolute path of `name` on PATH plus /usr/sbin and /sbin (where runc and friends live on Debian).
 [[nodiscard]] std::optional<std::filesystem::path> find_program(std::string_view name);
 
+// This executable, to be started again. "/proc/self/exe" when its file was replaced or removed since the start (an
+// upgrade, a new build): the child of a fork still reaches the old one under that name.
+[[nodiscard]] std::filesystem::path own_program();
+
 // A process that can be told from a later one with the same pid, also after a reboot:
 // /proc/sys/kernel/random/boot_id, pid, and field 22 (starttime) of /proc/PID/stat.
 struct ProcessIdentity {

@@ -32,18 +32,27 @@ void say_end(const app::Installation& installation, const std::string& id, const
   if (verbosity == Verbosity::normal) say_success(installation, id, status);
 }
 
-void say_timings(const app::Phases& phases) {
-  const auto milliseconds = [](std::chrono::nanoseconds took) {
-    return std::chrono::duration<double, std::milli>(took).count();
-  };
-  for (const auto& phase : phases.all()) say(fmt::format("{:>10.1f} ms  {}", milliseconds(phase.took), phase.name));
-  say(fmt::format("{:>10.1f} ms  in all", milliseconds(phases.total())));
+void say_phase(std::chrono::nanoseconds took, std::string_view name) {
+  say(fmt::format("{:>10.1f} ms  {}", std::chrono::duration<double, std::milli>(took).count(), name));
+}
+
+// What the supervisor did meanwhile, by the times in the record.
+void say_supervisors_part(const run::Status& status) {
+  if (!status.started || !status.running || !status.ended) return;
+  say_phase(*status.running - *status.started, "  of which starting the container");
+  say_phase(*status.ended - *status.running, "  of which the command, and its end");
+}
+
+void say_timings(const app::Phases& phases, const run::Status& status) {
+  for (const auto& phase : phases.all()) say_phase(phase.took, phase.name);
+  say_supervisors_part(status);
+  say_phase(phases.total(), "in all");
 }
 
 int detached(const app::Installation& installation, const app::SubmittedRun& submitted, const app::Phases& phases,
              const FollowStyle& style) {
   if (const auto warning = app::ends_with_logout(installation)) say_warning(*warning);
-  if (style.timings) say_timings(phases);
+  if (style.timings) say_timings(phases, {});
   if (style.format == Format::json) {
     auto store = app::open_runs(installation, *std::make_unique<base::SilentReporter>());
     const auto status = store ? store->status(submitted.id) : Result<run::Status>(run::Status{});
@@ -121,7 +130,7 @@ int show_submitted(const app::Installation& installation, const app::SubmittedRu
     return 128 + SIGPIPE;
   }
   say_end(installation, submitted.id, followed->status, style.verbosity);
-  if (style.timings) say_timings(phases);
+  if (style.timings) say_timings(phases, followed->status);
   if (style.format == Format::json) print_json(ending_json(installation, submitted.spec, followed->status));
   return app::exit_status(followed->status);
 }

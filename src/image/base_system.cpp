@@ -95,9 +95,18 @@ class BuildProgress {
   std::string m_what;
 };
 
+// As root mmdebstrap mounts /proc, /sys and /dev in the tree. In namespaces of its own (unshare(1)) its processes and
+// mounts end with it, whatever ends it; otherwise a killed build would leave mounts behind on this machine.
+std::vector<std::string> build_command(const BaseRecipe& recipe, const BaseBuild& build) {
+  std::vector<std::string> words;
+  if (build.mode == "root") words = {"unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"};
+  for (auto& word : mmdebstrap_arguments(recipe, build)) words.push_back(std::move(word));
+  return words;
+}
+
 Result<void> run_mmdebstrap(const BaseRecipe& recipe, const BaseBuild& build, const fs::path& log,
                             BuildProgress& progress) {
-  auto result = TRY(base::run_process({.argv = mmdebstrap_arguments(recipe, build),
+  auto result = TRY(base::run_process({.argv = build_command(recipe, build),
                                        .environment = build_environment(),
                                        .directory = "/",
                                        .input = {},

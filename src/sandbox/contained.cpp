@@ -47,8 +47,7 @@ Result<Ended> run_here(const fs::path& file) {
 
 fs::path this_program() {
   if (const auto given = base::environment_variable("STARTRAIL_PROGRAM")) return *given;
-  std::error_code ignored;
-  return fs::read_symlink("/proc/self/exe", ignored);
+  return base::own_program();
 }
 
 }  // namespace
