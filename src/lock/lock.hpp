@@ -95,10 +95,6 @@ struct ResolveOptions {
 [[nodiscard]] Result<Lock> resolve(const project::Requirements& needs, const catalog::Choice& choice,
                                    const machine::Machine& machine, const ResolveOptions& options, Reporter& reporter);
 
-// `needs` as --framework changes them ("torch==2.10.0" in place of what the project says of torch, or beside it): for
-// choosing. `resolve` does the same with its option, so it gets the needs as they were read.
-[[nodiscard]] project::Requirements with_framework(project::Requirements needs, const std::string& framework);
-
 // uv itself: a path to the pinned binary, fetched from the configured index when absent.
 [[nodiscard]] Result<std::filesystem::path> ensure_uv(const std::filesystem::path& state_root, Reporter& reporter);
 

@@ -21,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 // Pythons that no base has, asked only to tell a clash of Pythons from a clash of packages.
 constexpr std::array k_elsewhere{"3.8", "3.7", "3.10", "3.12"};
 constexpr std::chrono::seconds k_longest_diagnosis{20};
-constexpr std::chrono::seconds k_longest_search{25};
+constexpr std::chrono::seconds k_longest_search{40};
 // Each further one may need a base of its own and an hour of compiling.
 constexpr std::size_t k_most_pythons_to_build_for = 2;
 

@@ -52,6 +52,19 @@ std::string pinned_version(const project::Requirement& requirement) {
   return version ? version->text() : "";
 }
 
+// uv minds the lower bounds of requires-python only: upper ones are mostly caution of the time.
+bool admits_python(const std::string& requires_python, const std::string& minor) {
+  std::string lower;
+  for (std::size_t at = 0; at < requires_python.size();) {
+    const auto end = std::min(requires_python.find(',', at), requires_python.size());
+    const std::string clause = requires_python.substr(at, end - at);
+    at = end + 1;
+    if (clause.find('<') == std::string::npos) lower += (lower.empty() ? "" : ",") + clause;
+  }
+  const auto specifier = project::SpecifierSet::parse(lower);
+  return !specifier || specifier->admits_series(minor);
+}
+
 // How one pinned release can be had for one Python, by the index's own list.
 enum class Supply { wheel, source, none, unknown };
 struct PinSupply {
@@ -77,8 +90,7 @@ PinSupply supply_of(const UvSession& session, const std::string& name, const cat
     const auto version = project::Version::parse(wheel ? wheel->version : source_version(file.artifact.filename));
     if (!version || !specifier || !specifier->contains(*version)) continue;
     listed = true;
-    const auto admitted = project::SpecifierSet::parse(file.requires_python);
-    const bool for_this = !admitted || admitted->admits_series(python.minor);
+    const bool for_this = admits_python(file.requires_python, python.minor);
     if (!wheel) has_source = has_source || for_this;
     if (wheel) has_wheel = has_wheel || (for_this && tags.rank(*wheel).has_value());
     for (const auto& minor : wheel ? pythons_of(*wheel) : std::vector<std::string>())

@@ -8,7 +8,6 @@
 #include <cstdlib>
 
 #include "base/files.hpp"
-#include "lock/lock.hpp"
 #include "lock/uv_failure.hpp"
 
 namespace startrail::lock {
@@ -75,11 +74,6 @@ std::string told(const Requirement& requirement) {
 }
 
 }  // namespace
-
-project::Requirements with_framework(project::Requirements needs, const std::string& framework) {
-  apply_framework(needs.packages, framework);
-  return needs;
-}
 
 std::string file_url(const fs::path& path) {
   std::string url = "file://";
