@@ -6,14 +6,20 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
+#include <optional>
 
 namespace startrail::run {
 namespace {
 
 constexpr int k_patience_ms = 1000;         // with inotify: only a safety net
 constexpr int k_polling_interval_ms = 100;  // without
+// Closing an inotify descriptor waits for the kernel (15 ms seen), longer than many runs are worth watching. A run's
+// first moments are therefore looked at again and again; one that goes on gets its notifications.
+constexpr auto k_first_moments = std::chrono::milliseconds(300);
+constexpr int k_first_interval_ms = 1;
 
 // Watches one run's folder. Set up before the first read, so that no change falls between.
 class Watch {
@@ -65,7 +71,7 @@ class OwnerWatch {
 class Follower {
  public:
   Follower(RunStore& store, const std::string& id, const FollowOptions& options)
-      : m_store(store), m_id(id), m_options(options), m_watch(store.directory(id)), m_reader(store.directory(id)) {}
+      : m_store(store), m_id(id), m_options(options), m_reader(store.directory(id)) {}
 
   Result<Status> run() {
     if (m_options.last_lines) TRY(m_reader.seek_to_last_lines(*m_options.last_lines));
@@ -105,13 +111,30 @@ class Follower {
     if (m_options.on_status) m_options.on_status(m_status);
   }
 
+  // Returns true once: what changed before the watch was set up has to be looked for.
+  bool begin_watching() {
+    if (m_watch || std::chrono::steady_clock::now() - m_began < k_first_moments) return false;
+    m_watch.emplace(m_store.directory(m_id));
+    return true;
+  }
+
+  [[nodiscard]] int interval() const {
+    if (!m_watch) return k_first_interval_ms;
+    const bool notified = m_watch->descriptor() >= 0 && m_owner.descriptor() >= 0;
+    return notified ? k_patience_ms : k_polling_interval_ms;
+  }
+
   FollowOptions::AfterWake wait() {
-    std::array<pollfd, 3> fds{
-        {{m_watch.descriptor(), POLLIN, 0}, {m_owner.descriptor(), POLLIN, 0}, {m_options.wake_descriptor, POLLIN, 0}}};
-    const bool notified = m_watch.descriptor() >= 0 && m_owner.descriptor() >= 0;
-    const int ready = ::poll(fds.data(), fds.size(), notified ? k_patience_ms : k_polling_interval_ms);
+    if (begin_watching()) {
+      m_look_at_state = true;
+      return FollowOptions::AfterWake::go_on;
+    }
+    std::array<pollfd, 3> fds{{{m_watch ? m_watch->descriptor() : -1, POLLIN, 0},
+                               {m_owner.descriptor(), POLLIN, 0},
+                               {m_options.wake_descriptor, POLLIN, 0}}};
+    const int ready = ::poll(fds.data(), fds.size(), interval());
     m_look_at_state = ready == 0;
-    if (fds[0].revents != 0) m_look_at_state = m_watch.state_changed();
+    if (fds[0].revents != 0) m_look_at_state = m_watch->state_changed();
     if (fds[1].revents != 0) {
       m_look_at_state = true;
       m_owner.forget();
@@ -123,7 +146,8 @@ class Follower {
   RunStore& m_store;
   const std::string& m_id;
   const FollowOptions& m_options;
-  Watch m_watch;
+  const std::chrono::steady_clock::time_point m_began = std::chrono::steady_clock::now();
+  std::optional<Watch> m_watch;
   OwnerWatch m_owner;
   LogReader m_reader;
   Status m_status;

@@ -70,7 +70,7 @@ TEST_F(Follow, notices_the_end_at_once) {
     std::array<int, 2> ends{};
     ASSERT_EQ(::pipe(ends.data()), 0);
     const pid_t pid = supervise([&](LogWriter&) {
-      ::usleep(150'000);
+      ::usleep(400'000);  // past the first moments, which are polled
       const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
       (void)!::write(ends[1], &now, sizeof now);
     });
