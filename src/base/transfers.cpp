@@ -37,6 +37,7 @@ struct Download {
   int failures = 0;
   Clock::time_point not_before = Clock::time_point::min();
   bool ended = false;
+  bool in_hand = false;  // its bulk has begun, and the caller isn't done with it
 };
 
 struct Active {
@@ -87,6 +88,14 @@ class Transfers::Loop {
     curl_multi_wakeup(m_multi);
   }
 
+  void release(std::size_t id) {
+    {
+      const std::scoped_lock lock(m_mutex);
+      m_released.push_back(id);
+    }
+    curl_multi_wakeup(m_multi);
+  }
+
  private:
   static CURLM* start_curl() {
     static std::once_flag s_initialised;
@@ -109,12 +118,16 @@ class Transfers::Loop {
   bool take_orders() {
     std::vector<std::unique_ptr<Download>> added;
     std::vector<std::pair<std::size_t, ByteRange>> wanted;
+    std::vector<std::size_t> released;
     {
       const std::scoped_lock lock(m_mutex);
       if (m_stop) return false;
       added.swap(m_added);
       wanted.swap(m_wanted);
+      released.swap(m_released);
     }
+    for (auto& download : m_downloads)
+      if (std::ranges::find(released, download->id) != released.end()) download->in_hand = false;
     for (auto& download : added) begin(std::move(download));
     for (const auto& [id, range] : wanted)
       for (auto& download : m_downloads)
@@ -170,6 +183,7 @@ class Transfers::Loop {
     for (const bool bulk : {false, true}) {
       for (auto& download : m_downloads) {
         while (static_cast<int>(m_active.size()) < m_options.streams && may_start(*download, now)) {
+          if (bulk && !take_in_hand(*download)) break;
           const auto range = bulk ? next_run(*download) : next_urgent(*download);
           if (!range) break;
           start(*download, *range);
@@ -177,6 +191,21 @@ class Transfers::Loop {
       }
     }
     return next;
+  }
+
+  // Large files wait for their turn; small ones would not be noticed in the window.
+  bool take_in_hand(Download& download) {
+    if (download.in_hand || !download.file || download.file->size() <= k_single_request) return true;
+    std::uint64_t bytes = 0;
+    int files = 0;
+    for (const auto& other : m_downloads) {
+      if (!other->in_hand) continue;
+      bytes += other->file->size();
+      ++files;
+    }
+    if (files >= 2 && bytes + download.file->size() > m_options.window) return false;
+    download.in_hand = true;
+    return true;
   }
 
   [[nodiscard]] bool may_start(const Download& download, Clock::time_point now) const {
@@ -301,6 +330,7 @@ class Transfers::Loop {
   std::mutex m_mutex;
   std::vector<std::unique_ptr<Download>> m_added;
   std::vector<std::pair<std::size_t, ByteRange>> m_wanted;
+  std::vector<std::size_t> m_released;
   std::size_t m_next_id = 0;
   bool m_stop = false;
   std::thread m_thread;
@@ -314,6 +344,10 @@ std::size_t Transfers::add(TransferOrder order) {
 }
 void Transfers::want(std::size_t id, std::uint64_t offset, std::uint64_t length) {
   m_loop->want(id, {offset, offset + length});
+}
+
+void Transfers::release(std::size_t id) {
+  m_loop->release(id);
 }
 
 std::string file_address(const std::filesystem::path& file) {

@@ -34,7 +34,10 @@ class TransferListener {
 
 struct TransferOptions {
   int streams = 16;
-  int streams_per_file = 4;
+  int streams_per_file = 8;
+  // Files of so many bytes are fetched side by side; the next one begins when `release` has made room. What is taken
+  // up soon after it arrived is still in memory, and its pages serve what comes next. At least two are in hand.
+  std::uint64_t window = 1'000'000'000;
   int attempts = 6;                            // in a row without a new byte, per transfer
   std::chrono::milliseconds first_delay{400};  // before the second attempt; doubles each time, capped at 15 s
   std::chrono::seconds stall{15};              // a stream without a byte for so long is replaced
@@ -55,6 +58,8 @@ class Transfers {
   std::size_t add(TransferOrder order);
   // Fetches these bytes before anything else.
   void want(std::size_t id, std::uint64_t offset, std::uint64_t length);
+  // The caller is done with the bytes of this transfer.
+  void release(std::size_t id);
 
  private:
   class Loop;

@@ -24,6 +24,10 @@ constexpr auto k_report_interval = std::chrono::milliseconds(100);
 class Pipeline;
 struct Wheel;
 
+int worker_count(int wanted) {
+  return wanted > 0 ? wanted : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+}
+
 // A piece of work. `run` goes as far as the arrived bytes allow.
 struct Job {
   enum class Kind { unpack, hash, finish, tree };
@@ -95,6 +99,7 @@ class Pipeline final : public base::TransferListener {
  private:
   Result<void> round(std::vector<WheelSource>& sources);
   void fetch(Wheel& wheel, const std::string& address);
+  void give_room(const Wheel& wheel);
   Wheel& wheel_of(std::size_t id);
   void submit(JobPointer job);
   void push(JobPointer job);
@@ -301,6 +306,12 @@ void Pipeline::fetch(Wheel& wheel, const std::string& address) {
                     .tail = std::clamp<std::uint64_t>(size / 256, 128U << 10U, 4U << 20U)});
 }
 
+// Its part is gone, or will be fetched by another transfer.
+void Pipeline::give_room(const Wheel& wheel) {
+  const std::scoped_lock lock(m_mutex);
+  m_transfers->release(wheel.transfer);
+}
+
 void Pipeline::opened(std::size_t id, std::shared_ptr<const base::ArrivingFile> file) {
   Wheel& wheel = wheel_of(id);
   {
@@ -429,6 +440,7 @@ Result<Need> Pipeline::start_again(Wheel& wheel) {
   TRY(base::remove_tree(m_store.staging(wheel_key(wheel.source.sha256))));
   std::string address = wheel.source.address;
   if (wheel.looked_up) TRY(ask_index(wheel, address));
+  give_room(wheel);
   wheel.hash.reset();
   wheel.root.reset();
   wheel.unpacking = {};
@@ -482,6 +494,7 @@ Result<Need> Pipeline::finish(Wheel& wheel) {
   wheel.root.reset();
   wheel.unpacking = {};
   base::ArrivingFile::remove(m_store.part(source.sha256));
+  give_room(wheel);
   wheel.lock.reset();
   wheel.done = true;
   if (m_options.on_tree) TRY(m_options.on_tree(source, *tree, folder));
@@ -552,12 +565,13 @@ Result<void> Pipeline::round(std::vector<WheelSource>& sources) {
   if (m_left == 0) return {};
   std::ranges::sort(m_wheels, std::greater<>(), [](const auto& wheel) { return wheel->source.size; });
 
-  const int cpus =
-      m_options.workers > 0 ? m_options.workers : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  const int cpus = worker_count(m_options.workers);
   std::vector<std::jthread> workers;
   Result<void> outcome;
   {
-    base::Transfers transfers(m_options.transfers, *this);
+    base::TransferOptions network = m_options.transfers;
+    network.window = archive_window(cpus);
+    base::Transfers transfers(network, *this);
     m_transfers = &transfers;
     for (auto& job : trees) push(std::move(job));
     for (int count = 0; count < cpus; ++count) workers.emplace_back([this] { work(); });
@@ -602,6 +616,10 @@ Result<void> Pipeline::run(std::vector<WheelSource> sources) {
 }
 
 }  // namespace
+
+std::uint64_t archive_window(int workers) {
+  return 512'000'000ULL * static_cast<std::uint64_t>(std::max(2, worker_count(workers)));
+}
 
 Result<void> install_wheels(const Store& store, std::vector<WheelSource> sources, const PipelineOptions& options,
                             Reporter& reporter) {

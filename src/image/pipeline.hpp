@@ -25,12 +25,16 @@ struct WheelSource {
 };
 
 struct PipelineOptions {
-  int workers = 0;  // 0: one per CPU
-  base::TransferOptions transfers;
+  int workers = 0;                  // 0: one per CPU
+  base::TransferOptions transfers;  // its window is set from `workers`
   // Called once per wheel as soon as its tree is in the store, from any worker.
   std::function<Result<void>(const WheelSource& source, const WheelTree& tree, const std::filesystem::path& folder)>
       on_tree;
 };
+
+// Bytes of archives that are on the disk at once, beside the trees made from them. A worker that inflates one large
+// entry needs about so much in hand to have work until the next file is there.
+[[nodiscard]] std::uint64_t archive_window(int workers);
 
 // Brings every wheel into the store. A wheel that another process is working on is waited for, not done twice.
 // Trees appear only when the archive's hash, every file's hash and every rule have been checked.

@@ -11,7 +11,7 @@
 namespace startrail::image {
 namespace {
 
-// Of a wheel's size, unpacked: 1.9 over the wheels of torch with CUDA, and as much for its archive while it arrives.
+// Of a wheel's size, unpacked: 1.9 over the wheels of torch with CUDA.
 constexpr double k_unpacked_ratio = 2.0;
 // A base with compiler takes 780 MB; its packages are fetched into it.
 constexpr std::uint64_t k_base_size = 1'000'000'000;
@@ -34,8 +34,10 @@ Result<Plan> plan(const lock::Lock& lock, const fs::path& store_path, const fs::
     const std::uint64_t size = wheel.source.size;
     const std::uint64_t left = size - std::min(size, arrived(store.part(wheel.source.sha256)));
     plan.download += Bytes{left};
-    plan.disk_needed += Bytes{left + static_cast<std::uint64_t>(static_cast<double>(size) * k_unpacked_ratio)};
+    plan.disk_needed += Bytes{static_cast<std::uint64_t>(static_cast<double>(size) * k_unpacked_ratio)};
   }
+  // Archives go when they are unpacked, so never all of them are there at once.
+  plan.disk_needed += Bytes{std::min(plan.download.count, archive_window(0))};
   const auto is_missing = [&](const LockedBuild& build) {
     const bool unknown = lock_directory.empty() && build.package.kind == lock::PackageKind::directory;
     return build.sha256.empty() && !unknown;

@@ -63,12 +63,12 @@ class Verification {
     std::vector<fs::path> trees;
     std::error_code ignored;
     for (const auto& entry : fs::directory_iterator(m_store.folder(folder), ignored)) trees.push_back(entry.path());
-    std::atomic<std::size_t> next{0};
+    std::atomic<std::size_t> next{0}, done{0};
     const auto work = [&] {
       for (std::size_t index = next++; index < trees.size(); index = next++) {
         check_tree(trees[index]);
         m_reporter.progress({.what = fmt::format("checking {}", folder),
-                             .done = index + 1,
+                             .done = ++done,
                              .total = trees.size(),
                              .unit = base::Unit::items,
                              .detail = {}});
