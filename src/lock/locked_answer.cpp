@@ -30,8 +30,12 @@ bool leaves_project(const std::string& path) {
 Result<void> settle_directory(LockedPackage& package, const Answer& answer, const project::Requirements& needs,
                               const Request& request) {
   package.directory = relative_to_project(package.directory, answer);
+  if (request.editable(package.directory) == project::Editable::yes) package.editable = project::Editable::yes;
   if (package.editable == project::Editable::yes) {
-    if (!leaves_project(package.directory)) return {};
+    if (!leaves_project(package.directory)) {
+      package.artifact.sha256 = TRY(metadata_digest(needs.folder / package.directory));
+      return {};
+    }
     Error reason =
         base::error(ErrorCode::refused,
                     fmt::format("{} is editable but lies outside of the project folder, which is all that a run sees",

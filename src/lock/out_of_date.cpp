@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/files.hpp"
 #include "lock/lock.hpp"
 #include "lock/locked_answer.hpp"
 #include "lock/project_copy.hpp"
@@ -22,12 +23,18 @@ std::optional<std::string> changed_input(const Lock& lock, const project::Requir
   return std::nullopt;
 }
 
-// A folder that is built into the image is locked by its content; one that can't be read any more has changed too.
+// A folder that is built into the image is locked by its content, an editable by its metadata; one that can't be read
+// any more has changed too.
 std::optional<std::string> changed_folder(const Lock& lock, const project::Requirements& needs) {
   for (const auto& package : lock.packages) {
     if (package.kind != PackageKind::directory || package.artifact.sha256.empty()) continue;
-    const auto digest = tree_digest(needs.folder / package.directory);
-    if (!digest || *digest != package.artifact.sha256) return fmt::format("the folder {} changed", package.directory);
+    const bool editable = package.editable == project::Editable::yes;
+    const fs::path folder = needs.folder / package.directory;
+    const auto digest = editable ? metadata_digest(folder) : tree_digest(folder);
+    if (digest && *digest == package.artifact.sha256) continue;
+    return editable
+               ? fmt::format("what {} needs changed", package.directory == "." ? "this package" : package.directory)
+               : fmt::format("the folder {} changed", package.directory);
   }
   return std::nullopt;
 }

@@ -14,6 +14,7 @@ namespace startrail::lock {
 namespace {
 
 constexpr int k_most_obstacles = 24;
+constexpr const char* k_own_folder = "the project's own folder";
 
 // "lap-0.4.0.tar.gz" → "0.4.0"; "" for files that are no sources (PyPA "Source distribution file name").
 std::string source_version(const std::string& filename) {
@@ -168,6 +169,7 @@ class Prober {
 
   // False when nothing new could be left out.
   bool leave_out(const UvFailure& failure) {
+    if (leave_out_nameless_folders(failure)) return true;
     const auto before = m_question.without.size();
     const auto names = to_leave_out(m_session, failure, m_result.python);
     if (names.empty()) return false;
@@ -180,6 +182,16 @@ class Prober {
       }
     }
     return m_question.without.size() > before;
+  }
+
+  bool leave_out_nameless_folders(const UvFailure& failure) {
+    const bool about_them = failure.kind == FailureKind::needs_build && failure.package.empty() &&
+                            m_session.request().has_nameless_folders() &&
+                            m_question.nameless == NamelessFolders::included;
+    if (!about_them) return false;
+    m_question.nameless = NamelessFolders::left_out;
+    m_result.to_build.emplace_back(k_own_folder);
+    return true;
   }
 
   // uv names one obstacle at a time; the index tells those of all pins at once.

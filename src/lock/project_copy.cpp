@@ -91,4 +91,15 @@ Result<std::string> tree_digest(const fs::path& folder) {
   return base::to_hex(hash.finish());
 }
 
+Result<std::string> metadata_digest(const fs::path& folder) {
+  base::Sha256 hash;
+  for (const char* name : {"pyproject.toml", "setup.py", "setup.cfg"}) {
+    std::error_code failure;
+    if (!fs::is_regular_file(folder / name, failure)) continue;
+    const std::string content = TRY(base::sha256_file_hex(folder / name));
+    hash.update(fmt::format("{}\n{}\n", name, content));
+  }
+  return base::to_hex(hash.finish());
+}
+
 }  // namespace startrail::lock

@@ -20,4 +20,7 @@ struct ProjectCopy {
 // SHA-256 over the paths and contents that `copy_project` would copy. Errors: permission.
 [[nodiscard]] Result<std::string> tree_digest(const std::filesystem::path& folder);
 
+// The same over the files that say what the package in `folder` is and needs: pyproject.toml, setup.py, setup.cfg.
+[[nodiscard]] Result<std::string> metadata_digest(const std::filesystem::path& folder);
+
 }  // namespace startrail::lock

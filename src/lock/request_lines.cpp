@@ -45,19 +45,22 @@ bool is_url(std::string_view location) {
   return location.find("://") != std::string_view::npos;
 }
 
-// Paths are written as URLs: a path with a space or a '#' is no requirement line.
+// Paths are written as URLs: a path with a space or a '#' is no requirement line. Never as editables: uv runs build
+// code of those even with --no-build.
 std::string local_line(const Requirement& requirement, const fs::path& folder) {
   const std::string url = file_url((folder / requirement.location).lexically_normal());
-  const bool editable = requirement.editable == project::Editable::yes;
-  std::string line = editable || requirement.name.empty()
-                         ? fmt::format("{}{}{}", editable ? "-e " : "", url, extras_of(requirement))
-                         : fmt::format("{}{} @ {}", requirement.name, extras_of(requirement), url);
+  std::string line = requirement.name.empty() ? url + extras_of(requirement)
+                                              : fmt::format("{}{} @ {}", requirement.name, extras_of(requirement), url);
   return requirement.marker.empty() ? line : line + " ; " + requirement.marker;
 }
 
 bool is_local(const Requirement& requirement) {
   return requirement.kind == SourceKind::directory ||
          (requirement.kind == SourceKind::archive && !is_url(requirement.location));
+}
+
+bool is_nameless_folder(const Requirement& requirement) {
+  return requirement.kind == SourceKind::directory && requirement.name.empty();
 }
 
 std::string line_of(const Requirement& requirement, const fs::path& folder, const Loosened& loosened) {
@@ -113,9 +116,12 @@ Request::Request(const project::Requirements& needs, const catalog::Choice& choi
   }
 }
 
-std::vector<std::string> Request::requirement_lines(const fs::path& folder, const Loosened& loosened) const {
+std::vector<std::string> Request::requirement_lines(const fs::path& folder, const Loosened& loosened,
+                                                    NamelessFolders nameless) const {
   std::vector<std::string> lines;
-  for (const auto& package : m_packages) lines.push_back(line_of(package, folder, loosened));
+  for (const auto& package : m_packages)
+    if (nameless == NamelessFolders::included || !is_nameless_folder(package))
+      lines.push_back(line_of(package, folder, loosened));
   std::ranges::sort(lines);
   lines.erase(std::ranges::unique(lines).begin(), lines.end());
   return lines;
@@ -151,6 +157,19 @@ std::vector<std::string> Request::origins(std::string_view name) const {
 std::string Request::reason_of_bound(std::string_view requirement) const {
   const auto found = std::ranges::find(m_bounds, requirement, &catalog::Bound::requirement);
   return found == m_bounds.end() ? "" : fmt::format("{}: {}", found->requirement, found->reason);
+}
+
+project::Editable Request::editable(const std::string& directory) const {
+  const auto plain = [](const std::string& path) { return (fs::path("/") / path / "").lexically_normal(); };
+  const bool found = std::ranges::any_of(m_packages, [&](const Requirement& package) {
+    return package.kind == SourceKind::directory && package.editable == project::Editable::yes &&
+           plain(package.location) == plain(directory);
+  });
+  return found ? project::Editable::yes : project::Editable::no;
+}
+
+bool Request::has_nameless_folders() const {
+  return std::ranges::any_of(m_packages, is_nameless_folder);
 }
 
 bool Request::has_local_folders() const {

@@ -21,6 +21,9 @@ enum class Width {
 };
 using Loosened = std::map<std::string, Width, std::less<>>;
 
+// "-e ." of a setup.py: only a build can tell its name.
+enum class NamelessFolders { included, left_out };
+
 class Request {
  public:
   Request(const project::Requirements& needs, const catalog::Choice& choice,
@@ -29,7 +32,8 @@ class Request {
   // Lines for `uv pip compile`, sorted, so that the order in which things were read can't matter.
   // `folder` is where uv sees the project.
   [[nodiscard]] std::vector<std::string> requirement_lines(const std::filesystem::path& folder,
-                                                           const Loosened& loosened) const;
+                                                           const Loosened& loosened,
+                                                           NamelessFolders nameless = NamelessFolders::included) const;
   [[nodiscard]] std::vector<std::string> constraint_lines(const Loosened& loosened) const;
 
   // What was asked for under this name: from requirements first, then constraints; nullptr when nothing was.
@@ -41,8 +45,10 @@ class Request {
 
   [[nodiscard]] const std::vector<project::Requirement>& packages() const { return m_packages; }
   [[nodiscard]] const std::vector<project::Requirement>& constraints() const { return m_constraints; }
-  // Only a build can tell these packages' metadata.
   [[nodiscard]] bool has_local_folders() const;
+  [[nodiscard]] bool has_nameless_folders() const;
+  // Whether the folder at this path, relative to the project, was asked for as an editable.
+  [[nodiscard]] project::Editable editable(const std::string& directory) const;
 
  private:
   std::vector<project::Requirement> m_packages, m_constraints;

@@ -93,7 +93,7 @@ Result<void> UvSession::State::write_files(const Question& question, const fs::p
   };
   auto constraints = request.constraint_lines(question.loosened);
   constraints.insert(constraints.end(), question.bounds.begin(), question.bounds.end());
-  TRY(write("requirements.in", joined_lines(request.requirement_lines(project, question.loosened))));
+  TRY(write("requirements.in", joined_lines(request.requirement_lines(project, question.loosened, question.nameless))));
   TRY(write("constraints.txt", joined_lines(constraints)));
   TRY(write("excludes.txt", joined_lines(question.without)));
   TRY(write("build-constraints.txt", joined_lines(question.help.constraints)));

@@ -31,6 +31,7 @@ struct Question {
   catalog::PythonChoice python;
   Builds builds = Builds::forbidden;
   std::vector<std::string> without;  // packages left out of the resolution
+  NamelessFolders nameless = NamelessFolders::included;
   Loosened loosened;
   std::vector<std::pair<std::string, std::string>> stubs;  // names and versions for which metadata-only wheels stand in
   std::vector<std::string> bounds;                         // further constraints

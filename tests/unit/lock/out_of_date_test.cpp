@@ -78,6 +78,17 @@ TEST_F(OutOfDate, the_content_of_a_built_in_folder_counts) {
   EXPECT_EQ(reason(), "the folder library changed");
 }
 
+TEST_F(OutOfDate, the_metadata_of_an_editable_counts_and_its_code_does_not) {
+  ASSERT_TRUE(base::write_file_atomic(m_needs.folder / "setup.py", "one").has_value());
+  m_lock.packages.push_back(
+      {.name = "own", .kind = PackageKind::directory, .directory = ".", .editable = project::Editable::yes});
+  m_lock.packages[0].artifact.sha256 = metadata_digest(m_needs.folder).value();
+  ASSERT_TRUE(base::write_file_atomic(m_needs.folder / "train.py", "code").has_value());
+  EXPECT_EQ(reason(), "up to date");
+  ASSERT_TRUE(base::write_file_atomic(m_needs.folder / "setup.py", "two").has_value());
+  EXPECT_EQ(reason(), "what this package needs changed");
+}
+
 TEST(ProjectCopy, environments_and_links_that_lead_out_stay_behind) {
   const fs::path root = base::make_temporary_directory(fs::temp_directory_path(), "copy").value();
   for (const char* folder : {"from/pkg", "from/.venv/lib", "from/.git"})

@@ -252,11 +252,24 @@ TEST(RequestLines, a_widened_pin_stays_in_its_major_version_or_is_free) {
   EXPECT_EQ(widened("==4.2.0.32", Width::any), "");
 }
 
-TEST(RequestLines, folders_are_written_as_addresses) {
+TEST(RequestLines, folders_are_written_as_addresses_and_never_as_editables) {
   project::Requirement own{.kind = project::SourceKind::directory, .location = ".", .editable = project::Editable::yes};
   project::Requirement other{.name = "lib", .kind = project::SourceKind::directory, .location = "./libs/my lib"};
   EXPECT_THAT(request_for({own, other}).requirement_lines("/home/my project", {}),
-              ElementsAre("-e file:///home/my%20project/", "lib @ file:///home/my%20project/libs/my%20lib"));
+              ElementsAre("file:///home/my%20project/", "lib @ file:///home/my%20project/libs/my%20lib"));
+}
+
+TEST(RequestLines, an_editable_folder_is_known_by_its_path) {
+  const project::Requirement own{
+      .kind = project::SourceKind::directory, .location = "./", .editable = project::Editable::yes};
+  const project::Requirement lib{
+      .kind = project::SourceKind::directory, .location = "./libs/a", .editable = project::Editable::yes};
+  const auto request = request_for({own, lib});
+  EXPECT_EQ(request.editable("."), project::Editable::yes);
+  EXPECT_EQ(request.editable("libs/a"), project::Editable::yes);
+  EXPECT_EQ(request.editable("libs/b"), project::Editable::no);
+  EXPECT_TRUE(request.has_nameless_folders());
+  EXPECT_TRUE(request.requirement_lines("/p", {}, NamelessFolders::left_out).empty());
 }
 
 TEST(RequestLines, the_framework_flag_takes_the_place_of_the_projects_pin) {

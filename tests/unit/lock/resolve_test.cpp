@@ -113,6 +113,17 @@ TEST_F(Resolving, a_clash_with_a_source_shows_without_building_it) {
   EXPECT_THAT(lock.error().context, Contains("antlr4-python3-runtime==4.8 is read from requirements.txt:1"));
 }
 
+TEST_F(Resolving, build_code_of_an_editable_never_runs_on_this_host) {
+  const fs::path mark = m_folder / "ran";
+  write("setup.py", "open(" + ("'" + mark.string() + "'") +
+                        ", 'w').close()\nfrom setuptools import setup\nsetup(name='own', version='1')\n");
+  write("requirements.txt", "-e .\nsix\n");
+  const auto lock = resolve_for({"3.11"});
+  ASSERT_FALSE(lock.has_value()) << "this test has no base to build on";
+  EXPECT_THAT(lock.error().message, HasSubstr("no base in this test"));
+  EXPECT_FALSE(fs::exists(mark));
+}
+
 TEST_F(Resolving, numpy_2_is_kept_from_wheels_that_are_built_for_numpy_1) {
   write("requirements.txt", "pandas==1.5.3\n");
   const auto lock = resolve_for({"3.11"});
