@@ -189,6 +189,7 @@ TEST_F(Download, a_server_with_another_file_is_told_at_once) {
 }
 
 TEST_F(Download, a_killed_build_keeps_what_had_arrived) {
+  if (!k_may_fork) GTEST_SKIP() << "ThreadSanitizer cannot follow a forked child that starts threads";
   TestServer server([](const ServedRequest&) { return Behaviour{.pause = std::chrono::milliseconds(4)}; });
   const WheelSource wheel = serve(server, big("demo", 20'000'000));
   (void)store();
@@ -247,6 +248,7 @@ TEST_F(Download, two_builders_at_once_share_the_work) {
 }
 
 TEST_F(Download, a_builder_takes_over_from_one_that_died) {
+  if (!k_may_fork) GTEST_SKIP() << "ThreadSanitizer cannot follow a forked child that starts threads";
   TestServer server([](const ServedRequest&) { return Behaviour{.pause = std::chrono::milliseconds(4)}; });
   const WheelSource wheel = serve(server, big());
   (void)store();

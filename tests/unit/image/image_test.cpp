@@ -4,7 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <future>
+#include <mutex>
 
 #include "base/json.hpp"
 #include "image/environment_tree.hpp"
@@ -24,9 +26,13 @@ using ::testing::SizeIs;
 struct Listener final : base::Reporter {
   void step(std::string_view) override {}
   void progress(const base::Progress&) override {}
-  void note(std::string_view text) override { notes.emplace_back(text); }
-  void warn(std::string_view text) override { warnings.emplace_back(text); }
-  std::vector<std::string> notes, warnings;
+  void note(std::string_view) override {}
+  void warn(std::string_view text) override {
+    const std::scoped_lock lock(mutex);
+    warnings.emplace_back(text);
+  }
+  std::mutex mutex;
+  std::vector<std::string> warnings;
 };
 
 class Images : public StoreFixture {
@@ -107,7 +113,7 @@ class Images : public StoreFixture {
   }
 
   std::string base_digest = std::string(64, 'b');
-  int bases_made = 0, wheels_built = 0;
+  std::atomic<int> bases_made{0}, wheels_built{0};
   Listener listener;
 };
 

@@ -12,6 +12,13 @@
 
 namespace startrail::image::testing {
 
+// ThreadSanitizer does not follow threads that a forked child starts.
+#ifdef __SANITIZE_THREAD__
+inline constexpr bool k_may_fork = false;
+#else
+inline constexpr bool k_may_fork = true;
+#endif
+
 class StoreFixture : public ::testing::Test {
  protected:
   void SetUp() override { m_folder = *base::make_temporary_directory(fs::temp_directory_path(), "startrail-store"); }

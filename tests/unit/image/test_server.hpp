@@ -58,7 +58,10 @@ class TestServer {
     ::close(m_socket);
   }
 
-  void put(const std::string& path, std::string content) { m_files[path] = std::move(content); }
+  void put(const std::string& path, std::string content) {
+    const std::scoped_lock lock(m_mutex);
+    m_files[path] = std::move(content);
+  }
   [[nodiscard]] std::string url(const std::string& path) const {
     return fmt::format("http://127.0.0.1:{}{}", m_port, path);
   }
@@ -96,8 +99,12 @@ class TestServer {
       head.append(buffer, static_cast<std::size_t>(count));
     }
     ServedRequest request{.path = head.substr(4, head.find(' ', 4) - 4)};
-    const auto found = m_files.find(request.path);
-    const std::string* content = found == m_files.end() ? nullptr : &found->second;
+    const std::string* content = nullptr;
+    {
+      const std::scoped_lock lock(m_mutex);
+      const auto found = m_files.find(request.path);
+      if (found != m_files.end()) content = &found->second;
+    }
     request.end = content != nullptr ? content->size() : 0;
     if (const auto at = head.find("Range: bytes="); at != std::string::npos) {
       request.ranged = true;

@@ -43,6 +43,7 @@ TEST_F(WheelInstall, files_are_read_only_and_keep_their_exec_bit) {
 }
 
 TEST_F(WheelInstall, modes_do_not_depend_on_the_umask) {
+  if (!k_may_fork) GTEST_SKIP() << "ThreadSanitizer cannot follow a forked child that starts threads";
   const mode_t before = ::umask(0077);
   WheelBuilder wheel;
   wheel.add("demo/plain.py", "x = 1\n");
