@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <chrono>
 
 #include "base/files.hpp"
 #include "machine/gpu/cdi.hpp"
@@ -54,6 +55,7 @@ Result<int> positive(std::string_view option, std::string_view text, std::string
 std::string gpu_list(const machine::Machine& machine) {
   if (machine.gpus.empty()) return "none";
   std::vector<std::string> names;
+  names.reserve(machine.gpus.size());
   for (const auto& gpu : machine.gpus) names.push_back(fmt::format("{}: {}", gpu.index, gpu.name));
   return fmt::format("{}", fmt::join(names, ", "));
 }
@@ -66,14 +68,20 @@ Error not_enough_gpus(std::string message, const machine::Machine& machine) {
   return std::move(reason).with_hint(fmt::format("ask for at most {}, or for all: --gpus all", machine.gpus.size()));
 }
 
+std::vector<int> indexes_of(const machine::Machine& machine) {
+  std::vector<int> indexes;
+  indexes.reserve(machine.gpus.size());
+  for (const auto& gpu : machine.gpus) indexes.push_back(gpu.index);
+  return indexes;
+}
+
 // Those that nobody computes on come first, each group in index order.
 std::vector<int> by_idleness(const machine::Machine& machine, const machine::HostPaths& host) {
   const auto processes = machine::gpu_processes(host);
   const auto is_busy = [&](int index) {
     return std::ranges::any_of(processes, [&](const auto& process) { return process.gpu_index == index; });
   };
-  std::vector<int> indexes;
-  for (const auto& gpu : machine.gpus) indexes.push_back(gpu.index);
+  std::vector<int> indexes = indexes_of(machine);
   std::ranges::stable_sort(indexes, {}, is_busy);
   return indexes;
 }
@@ -167,7 +175,7 @@ Result<int> parse_pids(std::string_view text) {
 
 Result<int> parse_grace(std::string_view text) {
   const auto value = base::parse_duration(text);
-  if (!value || value->count() > 7 * 24 * 3600)
+  if (!value || *value > std::chrono::days(7))
     return fail(bad("--grace", text, "that is not a time up to a week", "30s"));
   return static_cast<int>(value->count());
 }
@@ -200,8 +208,7 @@ Result<GpuRequest> parse_gpus(std::string_view text) {
 
 Result<std::vector<int>> pick_gpus(const GpuRequest& request, const machine::Machine& machine,
                                    const machine::HostPaths& host) {
-  std::vector<int> present;
-  for (const auto& gpu : machine.gpus) present.push_back(gpu.index);
+  std::vector<int> present = indexes_of(machine);
   switch (request.kind) {
     case GpuRequest::Kind::none: return std::vector<int>{};
     case GpuRequest::Kind::all: return present;

@@ -14,11 +14,11 @@ namespace startrail::cli {
 
 // What a help text says beside the options.
 struct Manual {
-  std::string_view name;        // "image build"
-  std::string_view arguments;   // "[OPTIONS] [DIR]"
-  std::string_view summary;     // one sentence
-  std::string_view examples;    // lines of two columns, as they should appear; "" for none
-  std::string_view notes = "";  // what else is worth knowing, after the options
+  std::string_view name;       // "image build"
+  std::string_view arguments;  // "[OPTIONS] [DIR]"
+  std::string_view summary;    // one sentence
+  std::string_view examples;   // lines of two columns, as they should appear; "" for none
+  std::string_view notes;      // what else is worth knowing, after the options
 };
 
 class CommandLine {

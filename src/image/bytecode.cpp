@@ -137,7 +137,7 @@ class Compilation {
                     .access = sandbox::Access::read_write,
                     .ownership = sandbox::Ownership::caller}};
     spec.network = sandbox::Network::none;
-    spec.role = sandbox::Role::build;
+    spec.scratch_after = sandbox::Scratch::discarded;
     spec.owner_reference = work / "out";
     const auto ended = TRY_CONTEXT(sandbox::run_contained(m_support, spec), "while compiling bytecode");
     if (ended.succeeded()) return {};

@@ -58,7 +58,7 @@ sandbox::ContainerSpec spec_of(const ContainedCall& call) {
   spec.environment["TMPDIR"] = temporary;
   spec.environment["HOME"] = temporary;
   spec.directory = k_work_inside;
-  spec.role = sandbox::Role::build;
+  spec.scratch_after = sandbox::Scratch::discarded;
   spec.owner_reference = call.work;
   spec.mounts.push_back(shown(call.uv, k_uv_inside));
   spec.mounts.push_back(lent(call.work, k_work_inside));

@@ -99,21 +99,22 @@ Json to_json(const ContainerSpec& spec) {
           {"limits", limits_json(spec.limits)},
           {"network", spec.network == Network::none ? "none" : "host"},
           {"gpus", gpus_json(spec.gpus)},
-          {"role", spec.role == Role::build ? "build" : "run"},
+          {"scratch_after", spec.scratch_after == Scratch::discarded ? "discarded" : "kept"},
           {"owner_reference", spec.owner_reference.string()}};
 }
 
 Result<ContainerSpec> container_spec_from_json(const Json& json) {
-  ContainerSpec spec{.id = base::string_at(json, "id"),
-                     .scratch = base::string_at(json, "scratch"),
-                     .argv = base::strings_at(json, "argv"),
-                     .directory = base::string_at(json, "directory", "/"),
-                     .hostname = base::string_at(json, "hostname", "startrail"),
-                     .limits = limits_from(base::member(json, "limits")),
-                     .network = base::string_at(json, "network") == "none" ? Network::none : Network::host,
-                     .gpus = gpus_from(base::member(json, "gpus")),
-                     .role = base::string_at(json, "role") == "build" ? Role::build : Role::run,
-                     .owner_reference = base::string_at(json, "owner_reference")};
+  ContainerSpec spec{
+      .id = base::string_at(json, "id"),
+      .scratch = base::string_at(json, "scratch"),
+      .argv = base::strings_at(json, "argv"),
+      .directory = base::string_at(json, "directory", "/"),
+      .hostname = base::string_at(json, "hostname", "startrail"),
+      .limits = limits_from(base::member(json, "limits")),
+      .network = base::string_at(json, "network") == "none" ? Network::none : Network::host,
+      .gpus = gpus_from(base::member(json, "gpus")),
+      .scratch_after = base::string_at(json, "scratch_after") == "discarded" ? Scratch::discarded : Scratch::kept,
+      .owner_reference = base::string_at(json, "owner_reference")};
   if (spec.id.empty() || spec.argv.empty() || spec.scratch.empty())
     return fail(ErrorCode::corrupt, "a container's description lacks its id, command or scratch folder");
   for (const auto& layer : base::strings_at(json, "layers")) spec.layers.emplace_back(layer);

@@ -155,15 +155,15 @@ std::string by_descriptor(const Fd& fd) {
   return fmt::format("/proc/self/fd/{}", fd.get());
 }
 
-Result<void> mount_layers(const std::vector<Fd>& layers, const ScratchPaths& paths, Mode mode) {
+Result<void> mount_layers(const std::vector<Fd>& layers, const ScratchPaths& paths, Scratch after, Mode mode) {
   const Fd upper = TRY(base::open_file(paths.upper, O_PATH | O_DIRECTORY));
   const Fd work = TRY(base::open_file(paths.work, O_PATH | O_DIRECTORY));
   std::string options = "lowerdir=";
   for (const auto& layer : layers) options += (&layer == layers.data() ? "" : ":") + by_descriptor(layer);
   options += ",upperdir=" + by_descriptor(upper) + ",workdir=" + by_descriptor(work);
-  // overlayfs.rst, "Volatile mount": nothing written here outlives the run, so unmounting needn't sync the disk, which
-  // takes as long as others keep it busy (174 ms seen). Linux 5.10.
-  options += ",volatile";
+  // overlayfs.rst, "Volatile mount": unmounting then doesn't sync the disk, which takes as long as others keep it busy
+  // (174 ms seen); the kernel refuses to mount such a folder a second time. Linux 5.10.
+  if (after == Scratch::discarded) options += ",volatile";
   // overlayfs.rst: without privileges over the host its own attributes must be "user." ones.
   if (mode == Mode::rootless) options += ",userxattr";
   return mount_overlay(paths.root, options);
@@ -246,7 +246,7 @@ Result<RootFilesystem> RootFilesystem::mount(const ContainerSpec& spec, Mode mod
   TRY(base::make_directories(paths.root, k_folder));
   TRY(make_upper(paths));
   TRY(fill_upper(paths.upper, layers, spec, identity));
-  if (const auto mounted = mount_layers(layers, paths, mode); !mounted) {
+  if (const auto mounted = mount_layers(layers, paths, spec.scratch_after, mode); !mounted) {
     // Some filesystems can't hold an upper directory (another overlay, NFS): memory can.
     TRY(base::make_directories(spec.scratch / "memory", k_folder));
     TRY(mount_tmpfs(spec.scratch / "memory", "mode=0755"));
@@ -255,7 +255,7 @@ Result<RootFilesystem> RootFilesystem::mount(const ContainerSpec& spec, Mode mod
     in_memory.work = spec.scratch / "memory/work";
     TRY(make_upper(in_memory));
     TRY(fill_upper(in_memory.upper, layers, spec, identity));
-    TRY_CONTEXT(mount_layers(layers, in_memory, mode),
+    TRY_CONTEXT(mount_layers(layers, in_memory, Scratch::discarded, mode),
                 "with a scratch folder in memory, after: " + mounted.error().message);
     result.m_notes.push_back(
         fmt::format("files written outside the volumes are kept in memory: the filesystem of {} can't hold them",

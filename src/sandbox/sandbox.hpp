@@ -59,9 +59,10 @@ struct Limits {
 
 enum class Network { host, none };
 
-enum class Role {
-  run,    // the user's command: unprivileged uid, read-only image
-  build,  // our own build steps (uv, sdist builds, bytecode): same isolation, `mounts` decide what is writable
+// What becomes of the scratch folder after the end.
+enum class Scratch {
+  kept,       // a later container goes on with it
+  discarded,  // nobody reads it again, so it needn't reach the disk
 };
 
 struct ContainerSpec {
@@ -77,7 +78,7 @@ struct ContainerSpec {
   Limits limits;
   Network network = Network::host;
   machine::CdiEdits gpus;  // empty: none
-  Role role = Role::run;
+  Scratch scratch_after = Scratch::kept;
   std::filesystem::path owner_reference;  // root callers: whose files `Ownership::caller` mounts hold (the workspace)
 };
 [[nodiscard]] Json to_json(const ContainerSpec& spec);

@@ -79,7 +79,7 @@ Result<ContainerPlan> plan_isolated(const RunPlace& place, const machine::Machin
       .mounts = volume_mounts(volumes),
       .limits = spec.limits,
       .network = spec.network,
-      .role = sandbox::Role::run,
+      .scratch_after = sandbox::Scratch::discarded,
       .owner_reference = volumes.workspace,
   };
   plan.spec.mounts.insert(plan.spec.mounts.end(), spec.extra_mounts.begin(), spec.extra_mounts.end());
@@ -107,7 +107,7 @@ Result<ContainerPlan> plan_on_host(const RunPlace& place, const volume::Plan& vo
                .directory = volumes.workspace,
                .limits = spec.limits,
                .network = spec.network,
-               .role = sandbox::Role::run,
+               .scratch_after = sandbox::Scratch::discarded,
                .owner_reference = volumes.workspace},
   };
 }

@@ -60,12 +60,12 @@ class Records(TrailCase):
         (folder / "data.txt").write_text("two")
         (folder / "requirements.txt").unlink()
         (folder / "pylock.trail.toml").unlink()
-        again = self.trail("rerun", run, check=0)
-        self.assertIn("value one 5", again.out)
+        again = self.trail("rerun", "--json", run, check=0)
+        self.assertIn("value one 5", again.err)
         self.assertEqual((folder / "data.txt").read_text(), "two")
-        latest = self.trail("ps", "--all", "--json", check=0).json["runs"][0]["id"]
-        self.assertEqual(self.inspect(latest)["spec"]["rerun_of"], run)
-        self.assertEqual(self.inspect(latest)["spec"]["image"], self.inspect(run)["spec"]["image"])
+        spec = self.inspect(again.json["id"])["spec"]
+        self.assertEqual(spec["rerun_of"], run)
+        self.assertEqual(spec["image"], self.inspect(run)["spec"]["image"])
 
     def test_diff_shows_what_differed(self):
         folder = self.project(requirements__txt="six\n", train__py="print(1)\n")

@@ -38,7 +38,7 @@ class Supervision(TrailCase):
         folder = self.counting_project()
         cli = self.start("run", "--", "python", "count.py", cwd=folder)
         self.wait_for("first ticks", lambda: cli.stdout.readline().startswith(b"tick"))
-        run = self.trail("ps", "--json", check=0).json["runs"][0]["id"]
+        run = self.latest_run(folder)
         self.addCleanup(self.trail, "stop", "--now", run)
         cli.send_signal(signal.SIGKILL)
         cli.wait()
@@ -50,7 +50,7 @@ class Supervision(TrailCase):
         folder = self.counting_project()
         cli = self.start("run", "--", "python", "count.py", cwd=folder)
         self.wait_for("first ticks", lambda: cli.stdout.readline().startswith(b"tick"))
-        run = self.trail("ps", "--json", check=0).json["runs"][0]["id"]
+        run = self.latest_run(folder)
         self.addCleanup(self.trail, "stop", "--now", run)
         os.killpg(cli.pid, signal.SIGHUP)
         cli.wait(timeout=10)
@@ -93,7 +93,7 @@ class Supervision(TrailCase):
         cli.send_signal(signal.SIGINT)
         self.assertIn(b"saved", cli.stdout.read())
         cli.wait(timeout=20)
-        run = self.trail("ps", "--all", "--json", check=0).json["runs"][0]["id"]
+        run = self.latest_run(folder)
         self.assertEqual(self.state(run), "stopped")
 
     def test_ctrl_c_twice_kills(self):
@@ -101,7 +101,7 @@ class Supervision(TrailCase):
             "import signal,time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('ready', flush=True)\ntime.sleep(600)\n"))
         cli = self.start("run", "--", "python", "stubborn.py", cwd=folder)
         self.wait_for("ready", lambda: cli.stdout.readline() == b"ready\n")
-        run = self.trail("ps", "--json", check=0).json["runs"][0]["id"]
+        run = self.latest_run(folder)
         cli.send_signal(signal.SIGINT)
         self.wait_for("ending", lambda: self.state(run) == "ending")
         cli.send_signal(signal.SIGINT)

@@ -97,6 +97,11 @@ class TrailCase(unittest.TestCase):
     def inspect(self, run):
         return self.trail("inspect", run, "--json", check=0).json
 
+    def latest_run(self, folder):
+        """The newest run of this folder; other suites may use the same state folder at the same time."""
+        runs = self.trail("ps", "--all", "--json", check=0).json["runs"]
+        return next(run["id"] for run in runs if run["workspace"] == str(folder))
+
     def state(self, run):
         return self.inspect(run)["state"]
 

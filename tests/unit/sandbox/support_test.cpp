@@ -88,7 +88,7 @@ TEST(ContainerSpecJson, every_field_survives_the_way_to_another_process) {
                .mounts = {{.host_path = "/h/libcuda.so.1", .container_path = "/c/libcuda.so.1"}},
                .library_directories = {"/c"},
                .environment = {{"NVIDIA_VISIBLE_DEVICES", "void"}}},
-      .role = Role::build,
+      .scratch_after = Scratch::discarded,
       .owner_reference = "/w"};
   const auto back = container_spec_from_json(to_json(spec));
   ASSERT_TRUE(back);
@@ -96,7 +96,7 @@ TEST(ContainerSpecJson, every_field_survives_the_way_to_another_process) {
   EXPECT_EQ(back->limits.cpus, 1.5);
   EXPECT_EQ(back->mounts[1].access, Access::read_only);
   EXPECT_EQ(back->gpus.devices[0].major, 195U);
-  EXPECT_EQ(back->role, Role::build);
+  EXPECT_EQ(back->scratch_after, Scratch::discarded);
 }
 
 TEST(ContainerSpecJson, limits_that_are_not_set_stay_so) {
