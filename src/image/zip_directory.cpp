@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <optional>
 #include <unordered_map>
 
+#include <locale.h>
 #include <sys/stat.h>
+#include <wctype.h>
 
 namespace startrail::image {
 namespace {
@@ -20,6 +23,7 @@ constexpr std::uint16_t k_flag_encrypted = 1U << 0U, k_flag_descriptor = 1U << 3
                         k_flag_strong = 1U << 6U, k_flag_utf8 = 1U << 11U, k_flag_masked = 1U << 13U;
 constexpr std::uint16_t k_extra_zip64 = 0x0001, k_extra_unicode_path = 0x7075;
 constexpr std::uint32_t k_full32 = 0xffffffff;
+constexpr std::uint32_t k_dos_folder = 0x10;
 constexpr std::uint16_t k_full16 = 0xffff;
 
 // Little-endian fields, read without assuming alignment; the caller has checked the bounds.
@@ -75,35 +79,65 @@ Result<std::optional<std::span<const std::byte>>> extra_field(std::span<const st
   return found;
 }
 
-// APPNOTE 4.5.3: only the fields whose 32-bit place holds 0xffffffff are present, in this order.
+// APPNOTE 4.5.3: only the fields whose 32-bit place holds 0xffffffff are present, in this order. Some writers always
+// put all of them in, and some readers then take the 64-bit ones: what nobody asked for must say the same.
 Result<void> apply_zip64(std::span<const std::byte> extra, ZipEntry& entry) {
-  const bool size = entry.size == k_full32;
-  const bool compressed = entry.compressed == k_full32;
-  const bool offset = entry.header_offset == k_full32;
-  if (!size && !compressed && !offset) return {};
   const auto found = TRY(extra_field(extra, k_extra_zip64));
   if (!found) return {};
   std::span<const std::byte> rest = *found;
-  for (const auto& [present, target] : {std::pair(size, &entry.size), std::pair(compressed, &entry.compressed),
-                                        std::pair(offset, &entry.header_offset)}) {
-    if (!present) continue;
-    if (rest.size() < 8) return corrupt("a zip64 field is cut off");
-    *target = u64(rest, 0);
-    rest = rest.subspan(8);
+  const std::array targets{&entry.size, &entry.compressed, &entry.header_offset};
+  const bool all = rest.size() >= 16 && std::ranges::none_of(targets, [](auto* target) { return *target == k_full32; });
+  for (std::uint64_t* target : targets) {
+    if (all && rest.size() >= 8) {
+      if (u64(rest, 0) != *target) return corrupt("its zip64 field contradicts its sizes");
+      rest = rest.subspan(8);
+    } else if (*target == k_full32) {
+      if (rest.size() < 8) return corrupt("a zip64 field is cut off");
+      *target = u64(rest, 0);
+      rest = rest.subspan(8);
+    }
   }
+  // Four bytes more may number the disk, which is the first.
+  const bool disk = rest.size() == 4 && u32(rest, 0) == 0;
+  if (!rest.empty() && !disk) return corrupt("its zip64 field holds more than was announced");
   return {};
 }
 
+// One letter of valid UTF-8, cut off the front.
+std::uint32_t take_letter(std::string_view& text) {
+  const auto lead = static_cast<unsigned char>(text.front());
+  const std::size_t length = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+  std::uint32_t value = length == 1 ? lead : lead & (0xffU >> (length + 1));
+  for (std::size_t next = 1; next < length; ++next)
+    value = (value << 6U) | (static_cast<unsigned char>(text[next]) & 0x3fU);
+  text.remove_prefix(length);
+  return value;
+}
+
+// Lower case as the C library's own UTF-8 locale has it, whatever the caller's locale is.
 std::string folded(std::string_view name) {
-  std::string result(name);
-  for (char& letter : result)
-    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+  static const locale_t s_locale = ::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
+  std::string result;
+  result.reserve(name.size());
+  while (!name.empty()) {
+    std::uint32_t letter = take_letter(name);
+    if (letter >= 'A' && letter <= 'Z') letter += 'a' - 'A';
+    if (letter < 0x80) {
+      result += static_cast<char>(letter);
+      continue;
+    }
+    if (s_locale != nullptr) letter = static_cast<std::uint32_t>(::towlower_l(static_cast<wint_t>(letter), s_locale));
+    result += fmt::format("\x01{:x};", letter);  // names hold no control characters
+  }
   return result;
 }
 
 Result<void> check_kind(const ZipEntry& entry, std::uint32_t attributes) {
   const mode_t kind = (attributes >> 16U) & S_IFMT;
   const bool plain = kind == 0 || (entry.is_folder() ? kind == S_IFDIR : kind == S_IFREG);
+  const bool folder_by_dos = (attributes & k_dos_folder) != 0;
+  if (plain && folder_by_dos && !entry.is_folder())
+    return corrupt(fmt::format("{} has the name of a file and the attributes of a folder", shown(entry.name)));
   if (plain) return {};
   const std::string_view what = kind == S_IFLNK ? "a symbolic link" : "neither a file nor a folder";
   return base::fail(ErrorCode::unsafe_path, fmt::format("{} is {}", shown(entry.name), what));
@@ -179,7 +213,7 @@ Result<void> check_names_together(const std::vector<ZipEntry>& entries) {
     const auto [place, added] = seen.emplace(folded(entry.is_folder() ? name.substr(0, name.size() - 1) : name), name);
     if (added) continue;
     const std::string_view other = place->second;
-    if (other.size() == name.size() && other != name)
+    if (other.ends_with('/') == name.ends_with('/') && other != name)
       return base::fail(ErrorCode::unsafe_path,
                         fmt::format("{} and {} differ only in case", shown(other), shown(name)));
     return corrupt(fmt::format("{} appears twice", shown(name)));
@@ -252,15 +286,19 @@ bool agree(std::span<const std::byte> record, const ZipEnd& end) {
          fits(end.directory_offset, u32(record, 16), k_full32);
 }
 
-// The one end record whose comment reaches exactly to the end of the file.
+// The one end record whose comment reaches exactly to the end of the file. Readers that search backwards take the last
+// signature, whatever its comment says: so none may stand behind it.
 Result<std::size_t> locate_end(std::span<const std::byte> tail) {
   std::optional<std::size_t> found;
+  bool signature_behind = false;
   if (tail.size() < k_end_length) return corrupt("it is too short for a zip archive");
   const std::size_t lowest = tail.size() - std::min(tail.size(), k_end_length + k_full16);
   for (std::size_t at = tail.size() - k_end_length + 1; at-- > lowest;) {
-    if (u32(tail, at) != k_end_signature || at + k_end_length + u16(tail, at + 20) != tail.size()) continue;
-    if (found) return corrupt("it has two ends, so two readers could see two archives");
-    found = at;
+    if (u32(tail, at) != k_end_signature) continue;
+    const bool reaches_the_end = at + k_end_length + u16(tail, at + 20) == tail.size();
+    if (reaches_the_end && signature_behind) return corrupt("it has two ends, so two readers could see two archives");
+    if (reaches_the_end && !found) found = at;
+    signature_behind = true;
   }
   if (!found) return corrupt("it has no zip end record, or data behind it");
   return *found;

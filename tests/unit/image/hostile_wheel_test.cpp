@@ -5,7 +5,6 @@ namespace startrail::image::testing {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 class HostileWheel : public StoreFixture {
  protected:
@@ -18,14 +17,19 @@ class HostileWheel : public StoreFixture {
   void expect_refused(const WheelBuilder& wheel, ErrorCode code, const std::string& what) {
     expect_refused(source(wheel), code, what);
   }
+  // The store holds another wheel already; after the refusal it is what it was, file for file.
   void expect_refused(const WheelSource& wheel, ErrorCode code, const std::string& what) {
-    (void)store();
+    if (!fs::exists(root())) {
+      WheelBuilder other{.name = "other"};
+      ASSERT_TRUE(install(other.add("other/__init__.py", "x = 1\n")));
+    }
+    const auto before = snapshot();
     const auto installed = install({wheel});
     ASSERT_FALSE(installed) << "expected to be refused: " << what;
     EXPECT_EQ(name(installed.error().code), name(code)) << installed.error().message;
     EXPECT_THAT(installed.error().message, HasSubstr(wheel.filename));
     EXPECT_THAT(installed.error().message, HasSubstr(what));
-    EXPECT_THAT(things(), IsEmpty()) << "the store was changed";
+    EXPECT_EQ(snapshot(), before) << "the store was changed";
     EXPECT_FALSE(fs::exists(m_folder / "outside")) << "a file was written outside of the store";
   }
   // The good wheel with one more member, which RECORD lists as it should.
@@ -49,6 +53,33 @@ TEST_F(HostileWheel, a_wheel_with_a_path_outside_its_root_is_refused) {
 
 TEST_F(HostileWheel, a_wheel_with_an_absolute_path_is_refused) {
   expect_refused({.name = "/tmp/outside", .content = "x"}, ErrorCode::unsafe_path, "/tmp/outside");
+}
+
+// pip's CVE-2026-1703: a folder whose name begins like the root's is not the root.
+TEST_F(HostileWheel, a_path_into_a_neighbour_with_a_longer_name_is_refused) {
+  for (const char* name : {"../site-evil/outside.py", "demo-1.0.data/data/../data-evil/outside.py", "../site"})
+    expect_refused({.name = name, .content = "x"}, ErrorCode::unsafe_path, name);
+}
+
+// wheel's GHSA-8rrh-rw8j-w5fx: the mode of an entry was set at its name as written, outside of the root.
+TEST_F(HostileWheel, a_mode_for_a_file_outside_its_root_is_not_set) {
+  const fs::path victim = m_folder / "victim";
+  ASSERT_TRUE(base::write_file_atomic(victim, "secret", 0600));
+  for (const std::string& name : {std::string("../../../victim"), victim.string()})
+    expect_refused({.name = name, .content = "secret", .mode = 0100777}, ErrorCode::unsafe_path, "victim");
+  struct stat status{};
+  ASSERT_EQ(::stat(victim.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777U, 0600U);
+}
+
+TEST_F(HostileWheel, setuid_and_setgid_bits_are_not_taken_over) {
+  WheelBuilder wheel = good();
+  wheel.members.push_back({.name = "demo/tool", .content = "x", .mode = 0106755});
+  const WheelSource made = source(wheel);
+  ASSERT_TRUE(install({made}));
+  struct stat status{};
+  ASSERT_EQ(::stat((tree(made) / "site/demo/tool").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777U, 0555U);
 }
 
 TEST_F(HostileWheel, a_path_outside_its_root_in_a_data_scheme_is_refused) {
@@ -84,6 +115,25 @@ TEST_F(HostileWheel, names_that_differ_only_in_case_are_refused) {
   expect_refused({.name = "demo/__INIT__.py", .content = "x"}, ErrorCode::unsafe_path, "differ only in case");
 }
 
+TEST_F(HostileWheel, names_that_differ_only_in_case_beyond_ascii_are_refused) {
+  WheelBuilder wheel = good();
+  wheel.members.push_back({.name = "demo/\xc3\xa9t\xc3\xa9.txt", .content = "x", .flags = 1U << 11U});
+  wheel.members.push_back({.name = "demo/\xc3\x89T\xc3\x89.txt", .content = "y", .flags = 1U << 11U});
+  expect_refused(wheel, ErrorCode::unsafe_path, "differ only in case");
+}
+
+TEST_F(HostileWheel, a_folder_and_a_file_whose_names_differ_in_case_are_refused) {
+  expect_refused({.name = "Demo/data.bin/inside", .content = "x"}, ErrorCode::corrupt, "a file and a folder");
+}
+
+TEST_F(HostileWheel, empty_and_overlong_names_are_refused) {
+  expect_refused({.name = "", .content = "x"}, ErrorCode::unsafe_path, "an empty name");
+  expect_refused({.name = "demo/" + std::string(256, 'n'), .content = "x"}, ErrorCode::unsafe_path, "too long");
+  std::string deep;
+  for (int level = 0; level < 1600; ++level) deep += "d/";
+  expect_refused({.name = deep + "x", .content = "x"}, ErrorCode::unsafe_path, "too long for a path");
+}
+
 TEST_F(HostileWheel, a_file_that_is_also_a_folder_is_refused) {
   expect_refused({.name = "demo/data.bin/inside", .content = "x"}, ErrorCode::corrupt, "a file and a folder");
 }
@@ -98,6 +148,12 @@ TEST_F(HostileWheel, symbolic_links_are_refused) {
 TEST_F(HostileWheel, devices_and_pipes_are_refused) {
   for (const std::uint32_t mode : {0020666U, 0060666U, 0010666U, 0140666U})
     expect_refused({.name = "demo/device", .content = "", .mode = mode}, ErrorCode::unsafe_path, "demo/device");
+}
+
+TEST_F(HostileWheel, what_is_a_folder_by_its_attributes_and_a_file_by_its_name_is_refused) {
+  expect_refused({.name = "demo/odd", .content = "", .mode = 0040755}, ErrorCode::unsafe_path, "demo/odd");
+  expect_refused({.name = "demo/odd", .content = "", .dos_attributes = 0x10}, ErrorCode::corrupt, "demo/odd");
+  expect_refused({.name = "demo/odd/", .content = "x", .mode = 0040755}, ErrorCode::corrupt, "has content");
 }
 
 TEST_F(HostileWheel, encrypted_entries_and_unknown_methods_are_refused) {
@@ -122,6 +178,81 @@ TEST_F(HostileWheel, a_second_name_in_an_extra_field_is_refused) {
   put(extra, 6, 2);
   extra += std::string("\1abcd", 5) + "x";
   expect_refused({.name = "demo/seen.py", .content = "x", .extra = extra}, ErrorCode::corrupt, "a second name");
+}
+
+TEST_F(HostileWheel, a_local_header_with_another_method_checksum_or_flags_is_refused) {
+  const auto lie = [](int at) {
+    const auto offset = static_cast<std::size_t>(at);
+    WheelBuilder wheel = good();
+    std::string bytes = wheel.bytes();
+    bytes[offset] = static_cast<char>(bytes[offset] ^ 2);  // of the first local header, which begins the file
+    return bytes;
+  };
+  for (const auto& [offset, what] : {std::pair(6, "flags"), std::pair(8, "methods"), std::pair(14, "checksums")})
+    expect_refused(source("demo-1.0-py3-none-any.whl", lie(offset)), ErrorCode::corrupt, what);
+}
+
+// The differentials behind uv's CVE-2025-54368 and GHSA-pqhf-p39g-3x64: a reader that streams from the first byte and
+// one that starts at the directory must not see two different wheels.
+TEST_F(HostileWheel, an_entry_that_the_directory_does_not_list_is_refused) {
+  for (const std::size_t place : {0, 1}) {
+    WheelBuilder wheel = good();
+    wheel.spoil = [place](auto& members) {
+      members.insert(members.begin() + static_cast<std::ptrdiff_t>(place),
+                     {.name = "demo/__init__.py", .content = "evil\n", .hidden = true});
+    };
+    expect_refused(wheel, ErrorCode::corrupt, place == 0 ? "data before its first file" : "hidden data behind");
+  }
+  WheelBuilder last = good();
+  last.spoil = [](auto& members) { members.push_back({.name = "demo/evil.py", .content = "evil\n", .hidden = true}); };
+  expect_refused(last, ErrorCode::corrupt, "hidden data behind");
+}
+
+TEST_F(HostileWheel, a_directory_entry_without_a_local_header_is_refused) {
+  WheelBuilder wheel = good();
+  std::string bytes = wheel.bytes();
+  bytes[0] = 'X';
+  expect_refused(source("demo-1.0-py3-none-any.whl", bytes), ErrorCode::corrupt, "no local header");
+}
+
+TEST_F(HostileWheel, an_end_record_that_counts_wrongly_is_refused) {
+  for (const std::uint64_t entries : {2U, 9U}) {
+    WheelBuilder wheel = good();
+    wheel.lies.entries = entries;
+    expect_refused(wheel, ErrorCode::corrupt, entries == 2 ? "more than its end record" : "less than its end record");
+  }
+}
+
+TEST_F(HostileWheel, a_comment_that_another_reader_takes_for_the_end_is_refused) {
+  WheelBuilder wheel = good();
+  std::string inner = make_zip({});
+  inner[20] = 9;  // its own comment would not reach the end: some readers do not mind
+  wheel.lies.comment = inner;
+  expect_refused(wheel, ErrorCode::corrupt, "two ends");
+}
+
+TEST_F(HostileWheel, an_archive_with_an_honest_comment_is_taken) {
+  WheelBuilder wheel = good();
+  wheel.lies.comment = "made by hand";
+  EXPECT_TRUE(install(wheel));
+}
+
+TEST_F(HostileWheel, zip64_sizes_that_nobody_announced_are_refused_unless_they_agree) {
+  const auto zip64 = [](std::vector<std::uint64_t> values) {
+    std::string extra;
+    put(extra, 1, 2);
+    put(extra, values.size() * 8, 2);
+    for (const std::uint64_t value : values) put(extra, value, 8);
+    return extra;
+  };
+  expect_refused({.name = "demo/seen.py", .content = "x", .extra = zip64({9000, 1})}, ErrorCode::corrupt, "demo-1.0");
+  expect_refused({.name = "demo/seen.py", .content = "x", .local_extra = zip64({9000, 9000})}, ErrorCode::corrupt,
+                 "demo-1.0");
+  expect_refused({.name = "demo/seen.py", .content = "x", .extra = zip64({1})}, ErrorCode::corrupt, "demo-1.0");
+  WheelBuilder wheel = good();
+  wheel.members.push_back(
+      {.name = "demo/seen.py", .content = "x", .extra = zip64({1, 1}), .local_extra = zip64({1, 1})});
+  EXPECT_TRUE(install(wheel));
 }
 
 TEST_F(HostileWheel, data_before_the_archive_is_refused) {
@@ -293,6 +424,52 @@ TEST_F(HostileWheel, a_file_without_a_hash_is_refused) {
   expect_refused(wheel, ErrorCode::corrupt, "no hash of 'demo/__init__.py'");
 }
 
+TEST_F(HostileWheel, a_size_that_differs_from_record_is_refused) {
+  WheelBuilder wheel = good();
+  wheel.spoil_record = [](std::string& record) {
+    const auto at = record.find("demo/__init__.py,");
+    record.insert(record.find('\n', at), "0");
+  };
+  expect_refused(wheel, ErrorCode::hash_mismatch, "'demo/__init__.py' differs");
+}
+
+TEST_F(HostileWheel, a_file_that_record_lists_twice_is_refused) {
+  WheelBuilder wheel = good();
+  wheel.spoil_record = [](std::string& record) {
+    const auto at = record.find("demo/__init__.py,");
+    record += record.substr(at, record.find('\n', at) - at + 1);
+  };
+  expect_refused(wheel, ErrorCode::corrupt, "lists 'demo/__init__.py' twice");
+}
+
+TEST_F(HostileWheel, a_record_that_names_a_file_outside_of_the_wheel_is_refused) {
+  for (const char* name : {"../../../outside", "/etc/passwd"}) {
+    WheelBuilder wheel = good();
+    wheel.spoil_record = [name](std::string& record) { record += fmt::format("{},sha256=abc,1\n", name); };
+    expect_refused(wheel, ErrorCode::corrupt, name);
+  }
+}
+
+TEST_F(HostileWheel, a_record_that_is_no_table_is_refused) {
+  for (const char* text : {"\"open quote\n", "a,b\n", "a,sha256=x,many\n", "a,sha256=x,1,more\n", ",sha256=x,1\n"}) {
+    WheelBuilder wheel = good();
+    wheel.spoil_record = [text](std::string& record) { record.insert(0, text); };
+    expect_refused(wheel, ErrorCode::corrupt, "demo-1.0");
+  }
+}
+
+TEST_F(HostileWheel, a_strong_hash_is_checked_too) {
+  const auto with_hash = [](const std::string& hash) {
+    WheelBuilder wheel = good();
+    wheel.spoil_record = [hash](std::string& record) {
+      const auto at = record.find("demo/__init__.py,");
+      record.replace(at, record.find('\n', at) - at, "demo/__init__.py,sha384=" + hash + ",12");
+    };
+    return wheel;
+  };
+  expect_refused(with_hash("abc"), ErrorCode::hash_mismatch, "'demo/__init__.py' differs");
+}
+
 TEST_F(HostileWheel, a_weak_hash_is_refused) {
   WheelBuilder wheel = good();
   wheel.spoil_record = [](std::string& record) {
@@ -328,11 +505,35 @@ TEST_F(HostileWheel, two_dist_info_folders_are_refused) {
 }
 
 TEST_F(HostileWheel, commands_whose_names_leave_the_bin_folder_are_refused) {
-  for (const char* name : {"../outside", "a/b", "..", "a\\b"}) {
+  // uv's GHSA-4gg8-gxpx-9rph: absolute ones too, which a path join would follow.
+  for (const char* name : {"../outside", "a/b", "..", ".", "a\\b", "/tmp/outside", "../bin-evil/outside"}) {
     WheelBuilder wheel = good();
     wheel.add("demo-1.0.dist-info/entry_points.txt", fmt::format("[console_scripts]\n{} = demo:main\n", name));
     expect_refused(wheel, ErrorCode::unsafe_path, name);
   }
+}
+
+TEST_F(HostileWheel, a_wheel_that_lacks_what_every_wheel_has_is_refused) {
+  for (const char* missing : {"METADATA", "WHEEL"}) {
+    WheelBuilder wheel = good();
+    const auto is_it = [missing](const Member& member) { return member.name.ends_with(missing); };
+    wheel.spoil = [is_it](auto& members) { std::erase_if(members, is_it); };
+    wheel.spoil_record = [missing](std::string& record) {
+      const auto at = record.find(fmt::format("demo-1.0.dist-info/{},", missing));
+      record.erase(at, record.find('\n', at) - at + 1);
+    };
+    expect_refused(wheel, ErrorCode::corrupt, missing);
+  }
+}
+
+TEST_F(HostileWheel, a_wheel_of_a_later_format_is_refused) {
+  WheelBuilder wheel = good();
+  wheel.add("demo-1.0.dist-info/WHEEL", "Wheel-Version: 2.0\n");
+  expect_refused(wheel, ErrorCode::unsupported, "'2.0'");
+}
+
+TEST_F(HostileWheel, an_unknown_data_scheme_is_refused) {
+  expect_refused({.name = "demo-1.0.data/etc/passwd", .content = "x"}, ErrorCode::corrupt, "unknown scheme 'etc'");
 }
 
 TEST_F(HostileWheel, a_command_that_hides_code_in_its_reference_is_refused) {

@@ -5,6 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
+#include <sys/stat.h>
+
 #include "base/files.hpp"
 #include "base/hash.hpp"
 #include "image/pipeline.hpp"
@@ -60,6 +64,22 @@ class StoreFixture : public ::testing::Test {
     for (const auto& entry : fs::recursive_directory_iterator(root())) {
       const std::string path = entry.path().lexically_relative(root()).string();
       if (path.find('/') != std::string::npos && !path.starts_with("locks/")) found.push_back(path);
+    }
+    return found;
+  }
+
+  // Every file, folder and link of the store but the lock files: which file it is, its mode and times, what it holds.
+  [[nodiscard]] std::map<std::string, std::string> snapshot() const {
+    std::map<std::string, std::string> found;
+    for (const auto& entry : fs::recursive_directory_iterator(root())) {
+      const std::string path = entry.path().lexically_relative(root()).string();
+      if (path.starts_with("locks/")) continue;
+      struct stat status{};
+      ::lstat(entry.path().c_str(), &status);
+      const std::string content = entry.is_symlink()        ? fs::read_symlink(entry.path()).string()
+                                  : entry.is_regular_file() ? base::sha256_file_hex(entry.path()).value_or("?")
+                                                            : "";
+      found[path] = fmt::format("{} {:o} {} {}", status.st_ino, status.st_mode, status.st_nlink, content);
     }
     return found;
   }

@@ -29,16 +29,19 @@ struct Member {
   std::optional<std::uint32_t> offset;  // of its local header, as the directory says
   std::uint16_t flags = 0;
   std::optional<std::uint16_t> method;
-  std::string extra;                // in the directory
+  std::string extra;        // in the directory
+  std::string local_extra;  // in the local header
+  std::uint32_t dos_attributes = 0;
   std::string descriptor;           // bytes behind the data
   std::optional<std::string> data;  // instead of the compressed content
+  bool hidden = false;              // the directory does not know of it
 };
 
 struct ZipLies {
   std::string before, behind, between;  // bytes before the first entry, behind the end, between directory and end
   std::string comment;
   bool zip64_end = false;
-  std::optional<std::uint64_t> zip64_entries;
+  std::optional<std::uint64_t> zip64_entries, entries;
 };
 
 inline void put(std::string& out, std::uint64_t value, int bytes) {
@@ -69,6 +72,7 @@ inline std::uint32_t crc_of(const std::string& content) {
 
 inline std::string make_zip(const std::vector<Member>& members, const ZipLies& lies = {}) {
   std::string out = lies.before, directory;
+  std::size_t listed = 0;
   for (const Member& member : members) {
     const std::string data = member.data.value_or(member.deflated ? deflate(member.content) : member.content);
     const std::uint16_t method = member.method.value_or(member.deflated ? 8 : 0);
@@ -85,8 +89,10 @@ inline std::string make_zip(const std::vector<Member>& members, const ZipLies& l
     put(out, deferred ? 0 : data.size(), 4);
     put(out, deferred ? 0 : member.local_size.value_or(member.content.size()), 4);
     put(out, local_name.size(), 2);
-    put(out, 0, 2);
-    out += local_name + data + member.descriptor;
+    put(out, member.local_extra.size(), 2);
+    out += local_name + member.local_extra + data + member.descriptor;
+    if (member.hidden) continue;
+    ++listed;
 
     put(directory, 0x02014b50, 4);
     put(directory, 0x0314, 2);
@@ -101,7 +107,7 @@ inline std::string make_zip(const std::vector<Member>& members, const ZipLies& l
     put(directory, member.extra.size(), 2);
     put(directory, 0, 2);
     put(directory, 0, 4);
-    put(directory, static_cast<std::uint64_t>(member.mode) << 16U, 4);
+    put(directory, static_cast<std::uint64_t>(member.mode) << 16U | member.dos_attributes, 4);
     put(directory, member.offset.value_or(offset), 4);
     directory += member.name + member.extra;
   }
@@ -114,8 +120,8 @@ inline std::string make_zip(const std::vector<Member>& members, const ZipLies& l
     put(out, 45, 2);
     put(out, 45, 2);
     put(out, 0, 8);
-    put(out, lies.zip64_entries.value_or(members.size()), 8);
-    put(out, lies.zip64_entries.value_or(members.size()), 8);
+    put(out, lies.zip64_entries.value_or(listed), 8);
+    put(out, lies.zip64_entries.value_or(listed), 8);
     put(out, directory.size(), 8);
     put(out, start, 8);
     put(out, 0x07064b50, 4);
@@ -125,8 +131,8 @@ inline std::string make_zip(const std::vector<Member>& members, const ZipLies& l
   }
   put(out, 0x06054b50, 4);
   put(out, 0, 4);
-  put(out, members.size(), 2);
-  put(out, members.size(), 2);
+  put(out, lies.entries.value_or(listed), 2);
+  put(out, lies.entries.value_or(listed), 2);
   put(out, directory.size(), 4);
   put(out, start, 4);
   put(out, lies.comment.size(), 2);
