@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 // toml++ 3.3 asserts that keys begin well instead of saying so, and with NDEBUG it even assumes it: a malformed
@@ -23,19 +24,27 @@ constexpr void toml_check(bool holds, const char* rule) {
 namespace startrail::base {
 namespace {
 
-// JSON pointer tokens escape '~' and '/' (RFC 6901).
-std::string token(std::string_view key) {
-  std::string result;
-  for (const char c : key) {
-    if (c == '~') {
-      result += "~0";
-    } else if (c == '/') {
-      result += "~1";
-    } else {
-      result += c;
+constexpr int k_deepest = 256;
+constexpr int k_most_key_parts = 32;
+
+// toml++ bounds brackets within brackets, but not dotted keys ("a.a.a = 1"), and a tree that is deep enough overflows
+// the stack when it is freed. Counts dots as long as what lies between them can be one key.
+bool has_endless_key(std::string_view text) {
+  int parts = 0;
+  char last = '\n';
+  bool blank = false;
+  for (const char c : text) {
+    if (c == ' ' || c == '\t') {
+      blank = true;
+      continue;
     }
+    const bool ends_key = std::string_view("\n,=[]{}#").find(c) != std::string_view::npos;
+    if (ends_key || (c == '.' ? last == '.' : blank && last != '.')) parts = 0;
+    if (c == '.' && ++parts > k_most_key_parts) return true;
+    last = c;
+    blank = false;
   }
-  return result;
+  return false;
 }
 
 class TomlReader {
@@ -43,6 +52,7 @@ class TomlReader {
   Document document;
 
   Json convert(const toml::node& node, const std::string& pointer) {
+    if (std::ranges::count(pointer, '/') > k_deepest) throw std::logic_error("nested too deeply");
     document.lines[pointer] = static_cast<int>(node.source().begin.line);
     if (const auto* table = node.as_table()) return convert_table(*table, pointer);
     if (const auto* array = node.as_array()) return convert_array(*array, pointer);
@@ -62,7 +72,7 @@ class TomlReader {
     Json object = Json::object();
     for (const auto& [key, value] : table) {
       const std::string name(key.str());
-      object[name] = convert(value, pointer + "/" + token(name));
+      object[name] = convert(value, pointer + "/" + pointer_token(name));
     }
     return object;
   }
@@ -100,7 +110,7 @@ class YamlReader {
     for (const auto& entry : node) {
       if (!entry.first.IsScalar()) continue;
       const std::string& name = entry.first.Scalar();
-      object[name] = TRY(convert(entry.second, pointer + "/" + token(name), depth + 1));
+      object[name] = TRY(convert(entry.second, pointer + "/" + pointer_token(name), depth + 1));
     }
     return object;
   }
@@ -110,12 +120,29 @@ class YamlReader {
 
 }  // namespace
 
+std::string pointer_token(std::string_view key) {
+  std::string result;
+  for (const char c : key) {
+    if (c == '~') {
+      result += "~0";
+    } else if (c == '/') {
+      result += "~1";
+    } else {
+      result += c;
+    }
+  }
+  return result;
+}
+
 int Document::line_of(const std::string& pointer) const {
   const auto found = lines.find(pointer);
   return found == lines.end() ? 0 : found->second;
 }
 
 Result<Document> parse_toml(std::string_view text, std::string_view name) {
+  if (has_endless_key(text))
+    return fail(ErrorCode::corrupt,
+                fmt::format("{}: not valid TOML: a key has more than {} parts", name, k_most_key_parts));
   try {
     const toml::table table = toml::parse(text, name);
     TomlReader reader;

@@ -18,6 +18,9 @@ struct Document {
   [[nodiscard]] int line_of(const std::string& pointer) const;
 };
 
+// A key as a part of a JSON pointer: '~' and '/' are escaped (RFC 6901).
+[[nodiscard]] std::string pointer_token(std::string_view key);
+
 // Errors: corrupt, naming `name`, the line and what the parser found there.
 [[nodiscard]] Result<Document> parse_toml(std::string_view text, std::string_view name);
 // Only the first document of a stream; aliases are followed. Plain scalars that look like

@@ -114,7 +114,9 @@ Error python_refusal(const Declared& declared, const Rows& working, const Hardwa
   if (const Combination* oldest = oldest_with_wheels(declared.framework, hardware, demand);
       oldest != nullptr && !working.empty() && is_newer(oldest->series, working.front()->series))
     error.with_hint(
-        fmt::format("{} is the nearest release with wheels for a Python on offer", framework_flag(*oldest)));
+        fmt::format("{} is the nearest release with wheels for a Python on offer; other pins of its time may "
+                    "have to change with it",
+                    framework_flag(*oldest)));
   hint_newest(error, newest_that_works(declared.framework, hardware, demand));
   if (!wheels_on_offer) error.with_hint("bases with an older Python (an OCI image) are not supported by this version");
   return error;

@@ -100,20 +100,12 @@ Result<Declaration> read_conda_file(const Folder& folder, const std::string& fil
 }
 
 Reading read_conda(const Folder& folder) {
-  std::optional<Declaration> taken;
-  std::vector<std::string> others;
-  for (const std::string& name : candidates(folder)) {
-    if (taken) {
-      others.push_back(name);
-      continue;
-    }
-    Declaration declaration = TRY(read_conda_file(folder, name));
-    if (declaration.declares_packages()) taken = std::move(declaration);
-  }
+  auto [taken, others] = TRY(
+      first_that_declares(candidates(folder), [&](const std::string& name) { return read_conda_file(folder, name); }));
   if (taken && !others.empty())
     taken->note({.file = taken->file}, fmt::format("{} {} not read; `-r FILE` chooses", enumerated(others),
                                                    others.size() == 1 ? "is" : "are"));
-  return taken;
+  return std::move(taken);
 }
 
 }  // namespace startrail::project

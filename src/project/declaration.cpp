@@ -48,6 +48,20 @@ Result<std::string> python_specifier(std::string_view text) {
   return TRY(SpecifierSet::parse(result)).text();
 }
 
+Result<FirstOfKind> first_that_declares(const std::vector<std::string>& names,
+                                        const std::function<Result<Declaration>(const std::string&)>& read) {
+  FirstOfKind found;
+  for (const std::string& name : names) {
+    if (found.taken) {
+      found.others.push_back(name);
+      continue;
+    }
+    Declaration declaration = TRY(read(name));
+    if (declaration.declares_packages()) found.taken = std::move(declaration);
+  }
+  return found;
+}
+
 std::string enumerated(const std::vector<std::string>& names, std::size_t limit) {
   if (names.size() <= limit + 1) {
     std::string text;

@@ -1,6 +1,7 @@
 // What one kind of file says; the readers make these, `read` puts them together.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -52,6 +53,14 @@ using Reading = Result<std::optional<Declaration>>;
 // "3.8", "==3.8.10", ">=3.8": what a PEP 440 set for the interpreter is. A full version means its minor, since
 // patch releases of Python are interchangeable and mostly not to be had.
 [[nodiscard]] Result<std::string> python_specifier(std::string_view text);
+
+// Of several files of one kind, in the order of preference: the first that declares packages, and those after it.
+struct FirstOfKind {
+  std::optional<Declaration> taken;
+  std::vector<std::string> others;
+};
+[[nodiscard]] Result<FirstOfKind> first_that_declares(
+    const std::vector<std::string>& names, const std::function<Result<Declaration>(const std::string&)>& read);
 
 // "a, b, c and 4 more".
 [[nodiscard]] std::string enumerated(const std::vector<std::string>& names, std::size_t limit = 5);

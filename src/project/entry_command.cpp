@@ -24,16 +24,6 @@ std::optional<Fact<std::vector<std::string>>> guessed_command(const Folder& fold
   return Fact<std::vector<std::string>>{{"python", script}, {.file = script}};
 }
 
-std::vector<std::string> import_roots(const Folder& folder) {
-  if (!folder.has_file("pyproject.toml") && !folder.has_file("setup.py") && !folder.has_file("setup.cfg")) return {};
-  if (folder.has_directory("src") && !folder.has_file("src/__init__.py"))
-    for (const std::string& name : folder.names_in("src"))
-      if (folder.has_file("src/" + name + "/__init__.py")) return {"src"};
-  for (const std::string& name : folder.names())
-    if (folder.has_file(name + "/__init__.py")) return {"."};
-  return {};
-}
-
 std::optional<Fact<std::string>> framework_image(const Folder& folder) {
   for (const std::string& name : folder.names()) {
     if (to_lower(name).find("dockerfile") == std::string::npos || !folder.has_file(name)) continue;

@@ -17,6 +17,8 @@
 namespace startrail::project {
 namespace {
 
+constexpr const char* k_another = "the project's other files are then read";
+
 // Far above any real declaration, far below what would be felt.
 constexpr Bytes k_file_limit{16U << 20U};
 
@@ -118,6 +120,13 @@ std::string with_plain_line_ends(std::string_view text) {
   return result;
 }
 
+// Errors of the parsers name file and line; what can be done about them is known here.
+Result<base::Document> with_way_out(Result<base::Document> document) {
+  if (document) return document;
+  return fail(std::move(document).error().with_hint(
+      fmt::format("correct it there, or move the file out of the folder: {}", k_another)));
+}
+
 }  // namespace
 
 Result<std::string> decode_text(std::string_view bytes) {
@@ -156,7 +165,7 @@ std::vector<std::string> Folder::names_in(const std::string& directory) const {
 
 bool Folder::has_file(const std::string& file) const {
   struct stat status{};
-  if (::stat((m_root / file).c_str(), &status) == 0) return S_ISREG(status.st_mode);
+  if (::stat((m_root / file).c_str(), &status) == 0) return !S_ISDIR(status.st_mode);
   return errno == EACCES || errno == ELOOP;
 }
 
@@ -177,15 +186,19 @@ Result<TextFile> Folder::read_text(const std::string& file) const {
   struct stat status{};
   if (::stat(path.c_str(), &status) != 0) {
     if (errno == ELOOP)
-      return fail(ErrorCode::invalid_input, fmt::format("{} is a link that leads back to itself", name));
+      return fail(error(ErrorCode::invalid_input, fmt::format("{} is a link that leads back to itself", name))
+                      .with_hint(fmt::format("remove it: rm {}", base::shell_quote(path.string()))));
     return fail(base::errno_error(fmt::format("cannot open {}", name), errno));
   }
-  if (!S_ISREG(status.st_mode)) return fail(ErrorCode::invalid_input, fmt::format("{} is not a regular file", name));
+  if (!S_ISREG(status.st_mode))
+    return fail(error(ErrorCode::invalid_input, fmt::format("{} is not a regular file", name))
+                    .with_hint("put a text file in its place, or name another"));
   if (static_cast<std::uint64_t>(status.st_size) > k_file_limit.count)
-    return fail(
-        ErrorCode::invalid_input,
-        fmt::format("{} has {}, too much for a file that declares packages (limit {})", name,
-                    base::to_text(Bytes{static_cast<std::uint64_t>(status.st_size)}), base::to_text(k_file_limit)));
+    return fail(error(ErrorCode::invalid_input,
+                      fmt::format("{} has {}, too much for a file that declares packages (limit {})", name,
+                                  base::to_text(Bytes{static_cast<std::uint64_t>(status.st_size)}),
+                                  base::to_text(k_file_limit)))
+                    .with_hint(fmt::format("move it out of the folder if it is something else: {}", k_another)));
   auto bytes = base::read_file(path, k_file_limit);
   if (!bytes) {
     Error reason = std::move(bytes).error();
@@ -196,7 +209,9 @@ Result<TextFile> Folder::read_text(const std::string& file) const {
     return fail(std::move(reason));
   }
   auto text = decode_text(*bytes);
-  if (!text) return fail(ErrorCode::invalid_input, fmt::format("{}: {}", name, text.error().message));
+  if (!text)
+    return fail(error(ErrorCode::invalid_input, fmt::format("{}: {}", name, text.error().message))
+                    .with_hint(fmt::format("save it as plain text, or move it out of the folder: {}", k_another)));
   return TextFile{.file = name, .text = std::move(*text), .sha256 = base::sha256_hex(*bytes)};
 }
 
@@ -204,13 +219,13 @@ Result<TextFile> Folder::read_text(const std::string& file) const {
 // initializer.
 Result<TableFile> Folder::read_toml(const std::string& file) const {
   TextFile text = TRY(read_text(file));
-  auto document = TRY(base::parse_toml(text.text, text.file));
+  auto document = TRY(with_way_out(base::parse_toml(text.text, text.file)));
   return TableFile{.file = std::move(text.file), .sha256 = std::move(text.sha256), .document = std::move(document)};
 }
 
 Result<TableFile> Folder::read_yaml(const std::string& file) const {
   TextFile text = TRY(read_text(file));
-  auto document = TRY(base::parse_yaml(text.text, text.file));
+  auto document = TRY(with_way_out(base::parse_yaml(text.text, text.file)));
   return TableFile{.file = std::move(text.file), .sha256 = std::move(text.sha256), .document = std::move(document)};
 }
 

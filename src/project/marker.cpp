@@ -61,9 +61,9 @@ class MarkerParser {
 
  private:
   std::unexpected<Error> refuse(const std::string& why) const {
-    return fail(
-        error(ErrorCode::invalid_input, fmt::format("the marker `{}` is not valid (PEP 508): {}", trimmed(m_all), why))
-            .with_hint("a marker compares, as in `; python_version < \"3.9\" and sys_platform == \"linux\"`"));
+    return fail(error(ErrorCode::invalid_input,
+                      fmt::format("the marker `{}` is not valid (PEP 508): {}", quotable(trimmed(m_all)), why))
+                    .with_hint("a marker compares, as in `; python_version < \"3.9\" and sys_platform == \"linux\"`"));
   }
 
   std::string_view next_word() {

@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "project/declaration.hpp"
 #include "project/entry_command.hpp"
 #include "project/import_scan.hpp"
 #include "project/marker.hpp"
+#include "project/own_code.hpp"
 #include "project/requirement_line.hpp"
 #include "project/requirements_file.hpp"
 #include "project/text_scan.hpp"
@@ -110,7 +112,9 @@ void append(std::vector<T>& target, std::vector<T> more) {
   std::ranges::move(more, std::back_inserter(target));
 }
 
-void merge(Requirements& result, Declaration declaration) {
+// Requirements and Declaration have these facts in common; what comes later wins where only one can hold.
+template <class Target>
+void merge(Target& result, Declaration declaration) {
   append(result.packages, std::move(declaration.packages));
   append(result.constraints, std::move(declaration.constraints));
   append(result.system_packages, std::move(declaration.system_packages));
@@ -153,11 +157,9 @@ void drop_other_platforms(Requirements& result) {
 
 void drop_repeated(std::vector<Requirement>& packages) {
   std::vector<Requirement> kept;
-  for (Requirement& requirement : packages) {
-    const std::string line = to_pep508(requirement);
-    if (std::ranges::none_of(kept, [&](const Requirement& other) { return to_pep508(other) == line; }))
-      kept.push_back(std::move(requirement));
-  }
+  std::set<std::string> lines;
+  for (Requirement& requirement : packages)
+    if (lines.insert(to_pep508(requirement)).second) kept.push_back(std::move(requirement));
   packages = std::move(kept);
 }
 
@@ -286,14 +288,7 @@ Result<Declaration> read_named_files(const Folder& folder, const std::vector<std
     if (!one.declares_packages()) return fail(ErrorCode::invalid_input, fmt::format("{} declares no packages", file));
     if (files.size() == 1) return one;
     all.declared_by = one.declared_by;
-    append(all.packages, std::move(one.packages));
-    append(all.constraints, std::move(one.constraints));
-    append(all.system_packages, std::move(one.system_packages));
-    append(all.notes, std::move(one.notes));
-    append(all.sources, std::move(one.sources));
-    if (one.python) all.python = one.python;
-    if (one.cuda) all.cuda = one.cuda;
-    if (one.existing_lock) all.existing_lock = one.existing_lock;
+    merge(all, std::move(one));
   }
   return all;
 }
@@ -315,6 +310,7 @@ Result<Requirements> read(const std::filesystem::path& path, const ReadOptions& 
   if (!result.existing_lock) note_missing_framework(folder, result);
   note_unread_locks(folder, result);
   if (!result.command) result.command = guessed_command(folder);
+  result.own_package = own_package(folder);
   result.import_roots = import_roots(folder);
   std::ranges::sort(result.sources, {}, &SourceFile::file);
   const auto repeated = std::ranges::unique(result.sources, {}, &SourceFile::file);

@@ -11,6 +11,8 @@
 namespace startrail::project {
 namespace {
 
+constexpr std::size_t k_longest_name = 200;
+
 constexpr std::string_view k_archive_endings[] = {".whl", ".zip",    ".tar.gz", ".tgz",     ".tar.bz2",
                                                   ".tbz", ".tar.xz", ".txz",    ".tar.zst", ".tar"};
 
@@ -38,21 +40,6 @@ bool looks_like_path(std::string_view text) {
   return path.find('/') != std::string_view::npos || is_archive_name(path);
 }
 
-std::string percent_decoded(std::string_view text) {
-  std::string result;
-  const auto value = [](char c) { return is_digit(c) ? c - '0' : (c | 0x20) - 'a' + 10; };
-  const auto hex = [](char c) { return is_digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f'); };
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '%' && i + 2 < text.size() && hex(text[i + 1]) && hex(text[i + 2])) {
-      result += static_cast<char>(value(text[i + 1]) * 16 + value(text[i + 2]));
-      i += 2;
-    } else {
-      result += text[i];
-    }
-  }
-  return result;
-}
-
 // Splits "URL ; marker". PEP 508 wants a blank before ';', since URLs may contain it.
 std::pair<std::string_view, std::string_view> split_url_marker(std::string_view text) {
   std::size_t at = text.find(" ;");
@@ -65,7 +52,7 @@ class LineParser {
  public:
   LineParser(std::string_view text, const Origin& origin) : m_text(trimmed(text)) {
     m_requirement.origin = origin;
-    m_requirement.as_written = m_text;
+    m_requirement.as_written = quotable(m_text);
   }
 
   Result<Requirement> parse() {
@@ -91,8 +78,9 @@ class LineParser {
 
  private:
   std::unexpected<Error> refuse(const std::string& why, const std::string& hint = {}) const {
-    Error reason = error(ErrorCode::invalid_input, fmt::format("{}: `{}` is not a valid requirement: {}",
-                                                               to_text(m_requirement.origin), m_text, why));
+    Error reason =
+        error(ErrorCode::invalid_input, fmt::format("{}: `{}` is not a valid requirement: {}",
+                                                    to_text(m_requirement.origin), m_requirement.as_written, why));
     if (!hint.empty()) reason.with_hint(hint);
     return fail(std::move(reason));
   }
@@ -102,8 +90,8 @@ class LineParser {
     // The clause stands in the line already.
     const std::size_t rule = reason.message.starts_with('`') ? reason.message.find("`: ") : std::string::npos;
     if (rule != std::string::npos) reason.message.erase(0, rule + 3);
-    reason.message =
-        fmt::format("{}: `{}` is not a valid requirement: {}", to_text(m_requirement.origin), m_text, reason.message);
+    reason.message = fmt::format("{}: `{}` is not a valid requirement: {}", to_text(m_requirement.origin),
+                                 m_requirement.as_written, reason.message);
     return fail(std::move(reason));
   }
 
@@ -122,7 +110,7 @@ class LineParser {
       const std::string_view extra = trimmed(part);
       if (extra.empty()) continue;
       if (!std::ranges::all_of(extra, [](char c) { return is_alphanumeric(c) || is_one_of(c, "-_."); }))
-        return refuse(fmt::format("`{}` is not the name of an extra", extra));
+        return refuse(fmt::format("`{}` is not the name of an extra", quotable(extra)));
       m_requirement.extras.emplace_back(normalized_name(extra));
     }
     text = trimmed(text.substr(end + 1));
@@ -134,7 +122,11 @@ class LineParser {
     while (length < text.size() && (is_alphanumeric(text[length]) || is_one_of(text[length], "-_."))) ++length;
     while (length > 0 && !is_alphanumeric(text[length - 1])) --length;
     if (length == 0 || !is_alphanumeric(text.front()))
-      return refuse("a package name begins with a letter or digit (PEP 508)");
+      return refuse("a package name begins with a letter or digit (PEP 508)",
+                    "write a requirement, such as torch>=2.0, or begin the line with # if it is a remark");
+    if (length > k_longest_name)
+      return refuse(fmt::format("its name has {} characters", length),
+                    "write one requirement per line, such as torch>=2.0");
     m_requirement.name = normalized_name(text.substr(0, length));
     text = trimmed(text.substr(length));
     TRY(take_extras(text));
@@ -148,7 +140,7 @@ class LineParser {
     if (text.starts_with('(') && text.ends_with(')')) text = trimmed(text.substr(1, text.size() - 2));
     if (text.empty()) return {};
     if (!is_one_of(text.front(), "=<>!~^*"))
-      return refuse(fmt::format("`{}` was not expected after the name", text),
+      return refuse(fmt::format("`{}` was not expected after the name", quotable(text)),
                     "write one requirement per line, such as torch>=2.0");
     if (text == "*") return {};
     auto parsed = SpecifierSet::parse(text);
@@ -235,7 +227,7 @@ class LineParser {
     for (const std::string_view other : {"hg+", "svn+", "bzr+"})
       if (url.starts_with(other))
         return fail(error(ErrorCode::unsupported, fmt::format("{}: `{}`: only git repositories can be fetched",
-                                                              to_text(m_requirement.origin), m_text))
+                                                              to_text(m_requirement.origin), m_requirement.as_written))
                         .with_hint("use a git mirror or an archive's https address"));
     if (url.starts_with("git://")) url = "git+" + url;
     if (url.starts_with("git+") && !has_scheme(url)) {  // git+git@host:owner/name.git, as scp would write it

@@ -107,9 +107,10 @@ struct Requirements {
   std::vector<Fact<std::string>> system_packages;
   std::optional<Fact<std::vector<std::string>>> command;  // only when unambiguous
   Settings settings;
-  std::vector<SourceFile> sources;        // sorted by file
-  std::vector<std::string> import_roots;  // where the project's own packages lie: ".", "src"; empty when it has none
-  std::vector<Fact<std::string>> notes;   // what was skipped, mapped or contradicts, one sentence each
+  std::vector<SourceFile> sources;               // sorted by file
+  std::optional<Fact<std::string>> own_package;  // the project is a package of this name: see project/own_code.hpp
+  std::vector<std::string> import_roots;         // where its own packages lie: ".", "src"; empty when it has none
+  std::vector<Fact<std::string>> notes;          // what was skipped, mapped or contradicts, one sentence each
 };
 
 struct ReadOptions {

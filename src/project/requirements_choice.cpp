@@ -77,25 +77,20 @@ Reading read_as_list(const Folder& folder, const std::string& file) {
 }  // namespace
 
 Reading read_requirements(const Folder& folder) {
-  std::optional<Declaration> taken;
-  std::vector<std::string> others;
-  for (const std::string& name : candidates(folder)) {
-    if (taken) {
-      others.push_back(name);
-      continue;
-    }
+  const auto read_one = [&](const std::string& name) -> Result<Declaration> {
     Declaration declaration{.declared_by = DeclaredBy::requirements_txt, .file = name};
     TRY(RequirementsFileReader(folder, declaration).add_file(name, Role::packages));
-    if (declaration.declares_packages()) taken = std::move(declaration);
-  }
-  if (!taken) return taken;
+    return declaration;
+  };
+  auto [taken, others] = TRY(first_that_declares(candidates(folder), read_one));
+  if (!taken) return std::nullopt;
   std::erase_if(others, [&](const std::string& name) {
     return std::ranges::find(taken->sources, name, &SourceFile::file) != taken->sources.end();
   });
   if (!others.empty())
     taken->note({.file = taken->file}, fmt::format("{} {} not read; `-r FILE` chooses", enumerated(others),
                                                    others.size() == 1 ? "is" : "are"));
-  return taken;
+  return std::move(taken);
 }
 
 Reading read_requirement_list(const Folder& folder) {

@@ -12,6 +12,8 @@
 namespace startrail::project {
 namespace {
 
+constexpr std::size_t k_most_bad_lines = 8;
+
 enum class Meaning {
   index_url,
   extra_index_url,
@@ -115,6 +117,22 @@ std::string_view without_options(std::string_view line, std::vector<std::string>
   return trimmed(line.substr(0, at));
 }
 
+// What is saved under the name of a list now and then, and would give an error for each of its lines.
+Result<void> check_is_list(const std::vector<JoinedLine>& lines, const std::string& name) {
+  const auto starts = [](const JoinedLine& line, std::string_view mark) {
+    return to_lower(line.text.substr(0, mark.size())) == mark;
+  };
+  if (!lines.empty() && (starts(lines.front(), "<!doctype") || starts(lines.front(), "<html")))
+    return fail(error(ErrorCode::invalid_input, fmt::format("{} is a web page, not a list of requirements", name))
+                    .with_hint("save the file itself: a repository's page links to it as \"raw\""));
+  const auto conflict = std::ranges::find_if(lines, [&](const JoinedLine& line) { return starts(line, "<<<<<<< "); });
+  if (conflict != lines.end())
+    return fail(error(ErrorCode::invalid_input,
+                      fmt::format("{}:{}: two versions of the file stand here, left by a merge", name, conflict->line))
+                    .with_hint("keep one of them, and remove the lines <<<<<<<, ======= and >>>>>>>"));
+  return {};
+}
+
 }  // namespace
 
 std::vector<JoinedLine> joined_lines(std::string_view text) {
@@ -181,17 +199,20 @@ Result<void> RequirementsFileReader::add_file(const std::string& file, Role role
             .with_hint(
                 "write `conda env export --from-history > environment.yml` where it was made, and remove the list"));
   if (is_conda_list(lines)) return add_conda_list(m_declaration, lines, name);
-  std::optional<Error> first;  // the user should see every bad line at once
+  TRY(check_is_list(lines, name));
+  std::optional<Error> first;  // the user should see the bad lines at once
+  std::size_t bad = 0;
   for (const JoinedLine& line : lines) {
     auto added = add_line(line.text, {.file = name, .line = line.line}, directory_of(name), role);
     if (added) continue;
-    if (!first) {
+    if (++bad == 1) {
       first = std::move(added).error();
-    } else {
+    } else if (bad <= k_most_bad_lines) {
       first->with_context(fmt::format("and {}", added.error().message));
       for (const std::string& hint : added.error().hints) first->with_hint(fmt::format("line {}: {}", line.line, hint));
     }
   }
+  if (bad > k_most_bad_lines) first->with_context(fmt::format("and {} more lines alike", bad - k_most_bad_lines));
   if (first) return fail(std::move(*first));
   return {};
 }
@@ -254,7 +275,7 @@ Result<void> RequirementsFileReader::add_requirement(std::string_view line, cons
   std::vector<std::string> hashes;
   const std::string_view written = without_options(line, hashes);
   Requirement requirement = TRY(parse_requirement(with_variables(written), origin));
-  requirement.as_written = written;
+  requirement.as_written = quotable(written);
   requirement.hashes.insert(requirement.hashes.end(), hashes.begin(), hashes.end());
   if (take_interpreter(m_declaration, requirement)) return {};
   if (!TRY(check_path(m_folder, m_declaration, requirement))) return {};

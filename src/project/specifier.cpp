@@ -17,16 +17,17 @@ std::string_view operator_of(std::string_view clause) {
   return {};
 }
 
-Error no_operator(std::string_view clause) {
+Error no_operator(std::string_view whole) {
+  const std::string clause = quotable(whole);
   if (clause.starts_with('=')) {
-    const std::string_view version = trimmed(clause.substr(1));
+    const std::string_view version = trimmed(std::string_view(clause).substr(1));
     return error(ErrorCode::invalid_input, fmt::format("`{}`: a single `=` is not an operator of PEP 440", clause))
         .with_hint(fmt::format("write =={}", version));
   }
   if (!clause.empty() && is_one_of(clause.front(), "^~"))
     return error(ErrorCode::invalid_input,
                  fmt::format("`{}`: `{}` is Poetry's and npm's, not an operator of PEP 440", clause, clause.front()))
-        .with_hint(fmt::format("write ~={} or a range such as >=1.2,<2", trimmed(clause.substr(1))));
+        .with_hint(fmt::format("write ~={} or a range such as >=1.2,<2", trimmed(std::string_view(clause).substr(1))));
   return error(ErrorCode::invalid_input, fmt::format("`{}` has no operator (==, >=, ~=, …)", clause))
       .with_hint(fmt::format("write =={}", clause));
 }
@@ -52,10 +53,11 @@ Result<SpecifierSet::Clause> SpecifierSet::parse_clause(std::string_view text) {
   if (operation.empty()) return fail(no_operator(text));
   std::string_view version = trimmed(text.substr(operation.size()));
   Clause clause{.operation = std::string(operation), .version_text = std::string(version), .version = {}};
-  if (version.empty()) return fail(ErrorCode::invalid_input, fmt::format("`{}` names no version", text));
+  if (version.empty()) return fail(ErrorCode::invalid_input, fmt::format("`{}` names no version", quotable(text)));
   if (version.find_first_of(" \t<>=~") != std::string_view::npos)
-    return fail(error(ErrorCode::invalid_input, fmt::format("`{}`: clauses must be separated by a comma", text))
-                    .with_hint("write the bounds as in >=1.2,<2"));
+    return fail(
+        error(ErrorCode::invalid_input, fmt::format("`{}`: clauses must be separated by a comma", quotable(text)))
+            .with_hint("write the bounds as in >=1.2,<2"));
   if (operation == "===") {
     if (auto parsed = Version::parse(version)) clause.version = std::move(*parsed);
     return clause;

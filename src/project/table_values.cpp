@@ -6,24 +6,10 @@
 
 namespace startrail::project {
 
-std::string pointer_token(std::string_view key) {
-  std::string result;
-  for (const char c : key) {
-    if (c == '~') {
-      result += "~0";
-    } else if (c == '/') {
-      result += "~1";
-    } else {
-      result += c;
-    }
-  }
-  return result;
-}
-
 TableValue TableValue::at(std::string_view key) const {
   TableValue result = *this;
   result.m_value = &base::member(*m_value, key);
-  result.m_pointer += "/" + pointer_token(key);
+  result.m_pointer += "/" + base::pointer_token(key);
   if (const int line = m_file->document.line_of(result.m_pointer); line > 0) result.m_line = line;
   return result;
 }

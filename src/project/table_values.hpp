@@ -12,9 +12,6 @@
 
 namespace startrail::project {
 
-// A JSON pointer's token (RFC 6901).
-[[nodiscard]] std::string pointer_token(std::string_view key);
-
 // A value inside a document: what it is, and where it stands.
 class TableValue {
  public:

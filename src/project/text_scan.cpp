@@ -51,6 +51,34 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
 }
 
+std::string percent_decoded(std::string_view text) {
+  std::string result;
+  const auto value = [](char c) { return is_digit(c) ? c - '0' : (c | 0x20) - 'a' + 10; };
+  const auto hex = [](char c) { return is_digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f'); };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '%' && i + 2 < text.size() && hex(text[i + 1]) && hex(text[i + 2])) {
+      result += static_cast<char>(value(text[i + 1]) * 16 + value(text[i + 2]));
+      i += 2;
+    } else {
+      result += text[i];
+    }
+  }
+  return result;
+}
+
+std::string quotable(std::string_view text) {
+  constexpr std::size_t k_longest = 160;
+  std::size_t end = std::min(text.size(), k_longest);
+  const auto continues = [&] { return (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U; };
+  while (end < text.size() && end > 0 && continues()) --end;  // not in the middle of a UTF-8 sequence
+  std::string result(text.substr(0, end));
+  std::ranges::replace_if(result, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }, '?');
+  // U+0080 to U+009F, the second set of control characters, is 0xC2 0x80 to 0xC2 0x9F.
+  for (std::size_t at = 0; (at = result.find('\xC2', at)) != std::string::npos && at + 1 < result.size(); ++at)
+    if (static_cast<unsigned char>(result[at + 1]) < 0xA0) result.replace(at, 2, "?");
+  return end < text.size() ? result + "…" : result;
+}
+
 bool contains_ignoring_case(std::string_view text, std::string_view part) {
   return to_lower(text).find(to_lower(part)) != std::string::npos;
 }

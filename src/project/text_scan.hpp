@@ -31,6 +31,12 @@ namespace startrail::project {
 std::vector<std::string_view> split(std::string&& text, char separator) = delete;
 [[nodiscard]] bool contains_ignoring_case(std::string_view text, std::string_view part);
 
+// "a%20b" → "a b"; a '%' that begins no escape stays.
+[[nodiscard]] std::string percent_decoded(std::string_view text);
+
+// As a message may show it: one line, without what a terminal would obey, and not longer than a line or two.
+[[nodiscard]] std::string quotable(std::string_view text);
+
 // The one of `known` that `word` was probably meant to be; "" when none is near.
 [[nodiscard]] std::string_view nearest(std::string_view word, const std::vector<std::string_view>& known);
 

@@ -98,7 +98,9 @@ std::strong_ordering compare_release(const std::vector<unsigned long>& a, const 
 }  // namespace
 
 Result<Version> Version::parse(std::string_view text) {
-  const auto refuse = [&] { return fail(ErrorCode::invalid_input, fmt::format("`{}` is not a version", text)); };
+  const auto refuse = [&] {
+    return fail(ErrorCode::invalid_input, fmt::format("`{}` is not a version", quotable(text)));
+  };
   const std::string lowered = to_lower(trimmed(text));
   std::string_view rest = lowered;
   Version version;

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
+#include <chrono>
+
 #include "project/folder.hpp"
 #include "project/project_folder.hpp"
 
@@ -33,6 +35,56 @@ TEST_F(Read, an_enormous_declaration_is_refused_unread) {
   EXPECT_THAT(refusal().message, HasSubstr("requirements.txt has 4.3 GB, too much"));
 }
 
+TEST_F(Read, what_cannot_be_read_says_what_to_do) {
+  using testing::IsEmpty;
+  using testing::Not;
+  const auto hints = [&](const std::string& file, const std::string& content) {
+    write(file, content);
+    auto found = refusal().hints;
+    std::filesystem::remove(root() / file);
+    return found;
+  };
+  const std::string binary(
+      "\x7F"
+      "ELF\0\0",
+      6);
+  for (const char* file : {"requirements.txt", "pyproject.toml", "environment.yml", "Pipfile", "setup.py", "setup.cfg",
+                           "pylock.toml", "uv.lock", "trail.toml"})
+    EXPECT_THAT(hints(file, binary), Not(IsEmpty())) << file;
+  EXPECT_THAT(hints("pyproject.toml", "[project\n"), Not(IsEmpty()));
+  EXPECT_THAT(hints("environment.yml", "dependencies:\n\t- six\n"), Not(IsEmpty()));
+  EXPECT_THAT(hints("requirements.txt", "{\"a\": 1}\n"), Not(IsEmpty()));
+}
+
+TEST_F(Read, nesting_of_any_kind_is_refused_or_read_but_never_overflows) {
+  const auto repeated = [](const std::string& text, int times) {
+    std::string result;
+    for (int i = 0; i < times; ++i) result += text;
+    return result;
+  };
+  write("pyproject.toml", "[" + repeated("a.", 50000) + "a]\n");
+  EXPECT_THAT(refusal().message, HasSubstr("a key has more than"));
+  write("pyproject.toml", repeated("\"a\" . ", 50000) + "a = 1\n");
+  EXPECT_THAT(refusal().message, HasSubstr("a key has more than"));
+  write("pyproject.toml", repeated("a.a.a.a.a.a.a.a = { ", 200) + "b = 1" + repeated(" }", 200) + "\n");
+  EXPECT_THAT(refusal().message, HasSubstr("not valid TOML"));
+  write("pyproject.toml", "[project]\nname = \"x\"\ndescription = \"" + repeated("One. Two words. ", 400) + "\"\n");
+  EXPECT_TRUE(read(root(), {}).has_value()) << "prose is no key";
+  std::filesystem::remove(root() / "pyproject.toml");
+  write("requirements.txt", "torch ; " + repeated("(", 100000) + "python_version > '3'" + repeated(")", 100000) + "\n");
+  EXPECT_THAT(refusal().message, HasSubstr("is not a valid requirement"));
+  EXPECT_LT(refusal().message.size(), 1000U);
+}
+
+TEST_F(Read, many_thousands_of_requirements_are_read_at_once) {
+  std::string text;
+  for (int i = 0; i < 50000; ++i) text += "package" + std::to_string(i) + "\n";
+  write("requirements.txt", text);
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_EQ(needs().packages.size(), 50000U);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(20)) << "pairs were compared";
+}
+
 TEST_F(Read, an_enormous_other_file_does_not_matter) {
   write("requirements.txt", "torch\n");
   write("weights.txt", "");
@@ -44,7 +96,8 @@ TEST_F(Read, an_enormous_other_file_does_not_matter) {
 
 TEST_F(Read, a_pipe_in_the_place_of_a_file_is_not_waited_for) {
   ASSERT_EQ(::mkfifo((root() / "requirements.txt").c_str(), 0600), 0);
-  EXPECT_EQ(needs().declared_by, DeclaredBy::nothing);
+  EXPECT_FALSE(refusal().hints.empty());
+  EXPECT_THAT(refusal().message, HasSubstr("requirements.txt is not a regular file"));
   write("other.txt", "-r requirements.txt\n");
   m_options.requirement_files = {"other.txt"};
   EXPECT_THAT(refusal().message, HasSubstr("requirements.txt is not a regular file"));
@@ -123,8 +176,43 @@ TEST_F(Read, the_projects_own_packages_are_located) {
   EXPECT_THAT(needs().import_roots, ElementsAre());
   write("mypackage/__init__.py", "");
   EXPECT_THAT(needs().import_roots, ElementsAre("."));
-  write("src/other/__init__.py", "");
+  write("src/other/__main__.py", "");
   EXPECT_THAT(needs().import_roots, ElementsAre("src"));
+  write("src/__init__.py", "");
+  EXPECT_THAT(needs().import_roots, ElementsAre(".")) << "src itself is the package";
+}
+
+TEST_F(Read, a_folder_of_scripts_has_no_packages_of_its_own) {
+  write("requirements.txt", "torch\n");
+  write("models/__init__.py", "");
+  EXPECT_THAT(needs().import_roots, ElementsAre());
+  write("pyproject.toml", "[tool.ruff]\nline-length = 100\n");
+  write("setup.cfg", "[flake8]\nmax-line-length = 100\n");
+  EXPECT_THAT(needs().import_roots, ElementsAre());
+  write("setup.py", "from setuptools import setup\nsetup(name='x')\n");
+  EXPECT_THAT(needs().import_roots, ElementsAre("."));
+}
+
+TEST_F(Read, a_project_with_a_build_system_is_a_package) {
+  const std::string project = "[project]\nname = \"My.Own_package\"\nversion = \"1\"\ndependencies = [\"torch\"]\n";
+  const std::string build = "[build-system]\nrequires = [\"hatchling\"]\n";
+  write("pyproject.toml", project);
+  EXPECT_FALSE(needs().own_package);
+  write("pyproject.toml", project + build);
+  EXPECT_EQ(needs().own_package->value, "my-own-package");
+  EXPECT_EQ(to_text(needs().own_package->origin), "pyproject.toml:2");
+  write("pyproject.toml", project + build + "[tool.uv]\npackage = false\n");
+  EXPECT_FALSE(needs().own_package);
+  write("pyproject.toml", project + "[tool.uv]\npackage = true\n");
+  EXPECT_TRUE(needs().own_package);
+}
+
+TEST_F(Read, a_poetry_project_is_a_package_unless_it_says_otherwise) {
+  const std::string poetry = "[build-system]\nrequires = [\"poetry-core\"]\n[tool.poetry]\nname = \"x\"\n";
+  write("pyproject.toml", poetry + "[tool.poetry.dependencies]\ntorch = \"*\"\n");
+  EXPECT_EQ(needs().own_package->value, "x");
+  write("pyproject.toml", poetry + "package-mode = false\n[tool.poetry.dependencies]\ntorch = \"*\"\n");
+  EXPECT_FALSE(needs().own_package);
 }
 
 TEST_F(Read, repeated_lines_count_once) {

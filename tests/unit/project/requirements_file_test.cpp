@@ -9,6 +9,7 @@
 namespace startrail::project {
 namespace {
 
+using testing::_;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -217,6 +218,34 @@ TEST(JoinedLines, a_comment_ends_a_continued_line) {
   EXPECT_EQ(joined[0].text, "a");
   EXPECT_EQ(joined[1].text, "b#c");
   EXPECT_EQ(joined[1].line, 3);
+}
+
+TEST_F(RequirementsFile, what_a_terminal_would_obey_is_not_repeated) {
+  write("requirements.txt",
+        "\x1b[31mred==1\n\xC2\x9B"
+        "31mred==1\n");
+  EXPECT_THAT(refusal().message, HasSubstr("`?[31mred==1`"));
+  EXPECT_THAT(refusal().context, Contains(HasSubstr("`?31mred==1`")));
+}
+
+TEST_F(RequirementsFile, a_line_of_a_megabyte_is_shown_in_part) {
+  write("requirements.txt", std::string(1 << 20, 'a') + "\n");
+  EXPECT_THAT(refusal().message, HasSubstr("its name has 1048576 characters"));
+  EXPECT_LT(refusal().message.size(), 1000U);
+}
+
+TEST_F(RequirementsFile, of_many_bad_lines_the_first_ones_are_told) {
+  std::string text;
+  for (int i = 0; i < 1000; ++i) text += "!bad\n";
+  write("requirements.txt", text);
+  EXPECT_THAT(refusal().context, ElementsAre(_, _, _, _, _, _, _, "and 992 more lines alike"));
+}
+
+TEST_F(RequirementsFile, a_web_page_and_a_merge_conflict_are_called_so) {
+  write("requirements.txt", "<!DOCTYPE html>\n<html><body>Not found</body></html>\n");
+  EXPECT_EQ(refusal().message, "requirements.txt is a web page, not a list of requirements");
+  write("requirements.txt", "six\n<<<<<<< HEAD\ntorch\n=======\njax\n>>>>>>> other\n");
+  EXPECT_EQ(refusal().message, "requirements.txt:2: two versions of the file stand here, left by a merge");
 }
 
 }  // namespace
