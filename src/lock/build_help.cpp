@@ -47,7 +47,7 @@ std::string build_settings(const BuildRequirements& requirements) {
 }
 
 std::string provider_of(std::string_view module) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 12> k_providers{{
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 13> k_providers{{
       {"pkg_resources", k_old_setuptools},
       {"distutils", k_old_setuptools},
       {"numpy", "numpy"},
@@ -58,6 +58,7 @@ std::string provider_of(std::string_view module) {
       {"packaging", "packaging"},
       {"pybind11", "pybind11"},
       {"psutil", "psutil"},
+      {"pkgconfig", "pkgconfig"},
       {"cffi", "cffi"},
       {"scipy", "scipy"},
   }};

@@ -9,9 +9,12 @@
 #include "base/files.hpp"
 #include "base/json.hpp"
 #include "build_configuration.hpp"
+#include "project/text_scan.hpp"
 
 namespace startrail::lock {
 namespace {
+
+using project::trimmed;
 
 std::vector<std::string> words_of(std::string_view text, std::string_view separators = " \t\r\n") {
   std::vector<std::string> words;
@@ -23,12 +26,6 @@ std::vector<std::string> words_of(std::string_view text, std::string_view separa
   return words;
 }
 
-std::string trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) return "";
-  return std::string(text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1));
-}
-
 void append(std::vector<std::string>& list, const std::vector<std::string>& more) {
   for (const auto& item : more)
     if (std::ranges::find(list, item) == list.end()) list.push_back(item);
@@ -36,7 +33,7 @@ void append(std::vector<std::string>& list, const std::vector<std::string>& more
 
 std::string variable(const base::Environment& environment, const std::string& name) {
   const auto found = environment.find(name);
-  return found == environment.end() ? "" : trimmed(found->second);
+  return found == environment.end() ? "" : std::string(trimmed(found->second));
 }
 
 // "name=URL": uv's way of naming an index on the command line and in UV_INDEX.
@@ -55,7 +52,7 @@ std::map<std::string, Section> parse_ini(std::string_view text) {
   std::string key;
   std::istringstream lines{std::string(text)};
   for (std::string line; std::getline(lines, line);) {
-    const std::string content = trimmed(line);
+    const std::string content(trimmed(line));
     if (content.empty() || content.front() == '#' || content.front() == ';') continue;
     if (content.front() == '[' && content.back() == ']') {
       section = content.substr(1, content.size() - 2);

@@ -37,6 +37,7 @@ struct LockedPackage {
   std::string vcs_type, vcs_url, vcs_commit, subdirectory;
   std::string directory;  // relative to the lock
   project::Editable editable = project::Editable::no;
+  std::string import_root;  // of the editable that is a line of Python's search path only: see own_code.hpp
   std::string index;
 };
 

@@ -149,7 +149,7 @@ std::string settings_digest(const project::Requirements& needs) {
   for (const auto& requirement : needs.constraints) constraints.push_back(requirement_json(requirement));
   auto system_packages = needs.system_packages;
   std::ranges::sort(system_packages, {}, &project::Fact<std::string>::value);
-  const Json content{
+  Json content{
       {"packages", sorted(std::move(packages))},
       {"constraints", sorted(std::move(constraints))},
       {"python", needs.python ? Json(needs.python->value) : Json()},
@@ -163,6 +163,10 @@ std::string settings_digest(const project::Requirements& needs) {
       {"prereleases", needs.indexes.prereleases.has_value()},
       {"system-packages", values(system_packages)},
   };
+  // Said only where there is something to say, so that most locks of earlier versions stay true.
+  if (needs.own_package)
+    content["own-package"] = {needs.own_package->value, metadata_digest(needs.folder).value_or("")};
+  if (!needs.import_roots.empty()) content["import-roots"] = needs.import_roots;
   return base::sha256_hex(base::to_compact_text(content));
 }
 

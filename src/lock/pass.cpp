@@ -7,6 +7,7 @@
 #include <array>
 #include <set>
 
+#include "base/files.hpp"
 #include "lock/build_attempts.hpp"
 #include "lock/locked_answer.hpp"
 #include "lock/refusal.hpp"
@@ -92,18 +93,19 @@ Result<Found> Pass::build(const Probe& candidate) {
     return refuse(built.answer.failure, failed);
   }
   Found solution = TRY(found(built.answer, candidate.python, std::move(built.notes)));
-  TRY(build_sources(solution));
+  TRY(build_sources(solution, candidate));
   return solution;
 }
 
 // A lock whose sources don't build is none; the wheels are kept for the image.
-Result<void> Pass::build_sources(const Found& found) {
-  const SourceBuild build{
-      .suite = found.python.suite,
-      .base = TRY(m_in.options.base.ensure(found.python.suite, system_packages_of(m_in.needs), m_in.reporter)),
-      .lock_directory = m_in.needs.folder,
-      .state_root = m_in.options.state_root,
-      .indexes = m_session.indexes()};
+Result<void> Pass::build_sources(const Found& found, const Probe& candidate) {
+  const fs::path base =
+      TRY(m_in.options.base.ensure(found.python.suite, system_packages_of(m_in.needs), m_in.reporter));
+  const SourceBuild build{.suite = found.python.suite,
+                          .base = base,
+                          .lock_directory = m_in.needs.folder,
+                          .state_root = m_in.options.state_root,
+                          .indexes = m_session.indexes()};
   for (const auto& package : found.lock.packages) {
     if (package.kind == PackageKind::wheel) continue;
     auto wheel = build_source_wheel(package, build, m_in.machine, m_in.reporter);
@@ -111,10 +113,25 @@ Result<void> Pass::build_sources(const Found& found) {
     Error reason = std::move(wheel).error();
     const auto origins = m_session.request().origins(package.name);
     reason.context.insert(reason.context.begin(), origins.begin(), origins.end());
-    if (reason.code == ErrorCode::refused) add_hints(reason, suspects({.package = package.name}, m_session.request()));
+    if (reason.code == ErrorCode::refused) add_build_hints(reason, package, candidate);
     return fail(std::move(reason));
   }
   return {};
+}
+
+// A source that nobody asked for comes with those that were asked for: an old pin brings others of its time.
+void Pass::add_build_hints(Error& reason, const LockedPackage& failed, const Probe& candidate) {
+  Loosened own = suspects({.package = failed.name}, m_session.request());
+  if (!own.empty()) {
+    const auto before = reason.hints.size();
+    add_hints(reason, own);
+    const UvFailure failure{.package = failed.name, .version = failed.version};
+    const WayFinder ways(m_session, m_in.choice.pythons, Clock::now());
+    if (reason.hints.size() == before) ways.add_next_release(reason, failure);
+    return;
+  }
+  for (const auto& name : candidate.to_build) own.merge(suspects({.package = name}, m_session.request()));
+  WayFinder(m_session, m_in.choice.pythons, Clock::now() + k_longest_search).add_joint_hint(reason, own);
 }
 
 Result<Found> Pass::found(const Answer& answer, const catalog::PythonChoice& python,
@@ -133,6 +150,8 @@ std::unexpected<Error> Pass::refuse(const UvFailure& failure, const Probe& origi
   if (failure.kind == FailureKind::git) add_index_hint(reason, failure);
   if (reason.code == ErrorCode::refused && failure.kind != FailureKind::unknown_package)
     add_hints(reason, suspects(failure, m_session.request()));
+  if (const auto way = untried_way_out(failure, m_session.request()); reason.hints.empty() && !way.empty())
+    reason.with_hint(way);
   return fail(std::move(reason));
 }
 
@@ -172,10 +191,10 @@ void Pass::add_next_releases(Error& reason) {
 
 // A repository that can't be reached may have releases in the index.
 void Pass::add_index_hint(Error& reason, const UvFailure& failure) const {
-  const std::string name = project_of_repository(failure, m_session.request());
-  if (!name.empty() && m_session.files_of(name) != nullptr)
-    reason.with_hint(
-        fmt::format("or write {} in its place, if the project of that name in the package index is the same", name));
+  for (const auto& [address, name, place] : repositories(failure, m_session.request()))
+    if (!name.empty() && m_session.files_of(name) != nullptr)
+      reason.with_hint(fmt::format(
+          "or write {} in place of {}, if the project of that name in the package index is the same", name, address));
 }
 
 void Pass::add_hints(Error& reason, const Loosened& suspects) {

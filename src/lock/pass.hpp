@@ -42,11 +42,12 @@ class Pass {
  private:
   Result<Found> run_with_builds();
   Result<Found> build(const Probe& candidate);
-  Result<void> build_sources(const Found& found);
+  Result<void> build_sources(const Found& found, const Probe& candidate);
   Result<Found> found(const Answer& answer, const catalog::PythonChoice& python, std::vector<std::string> notes) const;
   std::unexpected<Error> refuse(const UvFailure& failure, const Probe& origin);
   std::unexpected<Error> refuse_all();
   void add_index_hint(Error& reason, const UvFailure& failure) const;
+  void add_build_hints(Error& reason, const LockedPackage& failed, const Probe& candidate);
   void add_hints(Error& reason, const Loosened& suspects);
   void add_next_releases(Error& reason);
 

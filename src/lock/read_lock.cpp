@@ -11,9 +11,11 @@
 #include "lock/lock.hpp"
 #include "lock/lock_text.hpp"
 #include "lock/locked_fields.hpp"
+#include "lock/own_code.hpp"
 #include "lock/suite.hpp"
 #include "lock/tags.hpp"
 #include "project/marker.hpp"
+#include "project/text_scan.hpp"
 #include "project/version.hpp"
 
 namespace startrail::lock {
@@ -58,23 +60,10 @@ bool stays_inside(const fs::path& path) {
   return !path.is_absolute() && std::ranges::none_of(path, [](const fs::path& part) { return part == ".."; });
 }
 
-std::string percent_decoded(std::string_view text) {
-  std::string result;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '%' && i + 2 < text.size() && is_hex(text.substr(i + 1, 2))) {
-      result += static_cast<char>(std::stoi(std::string(text.substr(i + 1, 2)), nullptr, 16));
-      i += 2;
-    } else {
-      result += text[i];
-    }
-  }
-  return result;
-}
-
 std::string last_component(std::string_view address) {
   address = address.substr(0, address.find_first_of("?#"));
   const auto slash = address.rfind('/');
-  return percent_decoded(slash == std::string_view::npos ? address : address.substr(slash + 1));
+  return project::percent_decoded(slash == std::string_view::npos ? address : address.substr(slash + 1));
 }
 
 bool is_plain_filename(std::string_view text) {
@@ -194,6 +183,10 @@ Result<void> LockReader::read_tool_table(const std::string& python_if_absent) {
   m_lock.driver_floor = TRY(tool.text("driver-floor"));
   m_lock.architectures = TRY(tool.texts("architectures"));
   m_lock.settings_digest = TRY(tool.text("settings-digest"));
+  if (const std::string root = TRY(tool.text("import-root")); !root.empty()) {
+    if (root != "." && root != "src") return tool.corrupt("import-root", "should be \".\" or \"src\"");
+    m_lock.packages.push_back(import_path(root));
+  }
   m_lock.notes = TRY(tool.texts("notes"));
   return read_inputs(tool);
 }

@@ -8,8 +8,10 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/http.hpp"
 #include "lock/build_help.hpp"
 #include "lock/tags.hpp"
+#include "machine/versions.hpp"
 #include "project/version.hpp"
 
 namespace startrail::lock {
@@ -74,16 +76,19 @@ std::optional<std::string> same_package_twice(const UvFailure& failure) {
   return std::nullopt;
 }
 
-// "tensorflow==1.15.2 needs numpy>=1.16.0,<2.0, but numpy==1.13.3 is asked for".
-std::optional<std::string> direct_clash(const UvFailure& failure) {
+// One of the user's own requirements against what another of them needs.
+struct DirectClash {
+  std::string wanted;     // "numpy==1.13.3"
+  Dependency dependency;  // "tensorflow==1.15.2", "numpy>=1.16.0,<2.0"
+};
+std::optional<DirectClash> direct_clash(const UvFailure& failure) {
   for (const auto& wanted : failure.required)
     for (const auto& dependency : failure.dependencies) {
       const bool about_it = project_of(dependency.needed) == project_of(wanted);
       const bool by_another = std::ranges::any_of(failure.required, [&](const std::string& other) {
         return project_of(other) == project_of(dependency.dependent) && other != wanted;
       });
-      if (about_it && by_another)
-        return fmt::format("{} needs {}, but {} is asked for", dependency.dependent, dependency.needed, wanted);
+      if (about_it && by_another) return DirectClash{.wanted = wanted, .dependency = dependency};
     }
   return std::nullopt;
 }
@@ -93,7 +98,8 @@ Error contradiction(const UvFailure& failure, const Request& request) {
   if (const auto twice = same_package_twice(failure)) {
     error.message = *twice;
   } else if (const auto clash = direct_clash(failure)) {
-    error.message = *clash;
+    error.message = fmt::format("{} needs {}, but {} is asked for", clash->dependency.dependent,
+                                clash->dependency.needed, clash->wanted);
   } else if (!failure.required.empty()) {
     error.message =
         fmt::format("no versions of their dependencies satisfy {} together", enumerated(failure.required, "and"));
@@ -132,18 +138,39 @@ Error unknown_version(const UvFailure& failure, const Request& request) {
   return error;
 }
 
+bool is_unreachable(const UvFailure& failure) {
+  return failure.reason.find("resolve host") != std::string::npos || failure.reason.find("onnect") != std::string::npos;
+}
+
+// "git+https://user@host/owner/name.git@main#egg=name" → "https://host/owner/name.git"
+std::string repository_address(std::string_view location) {
+  if (location.starts_with("git+")) location.remove_prefix(4);
+  location = location.substr(0, location.find('#'));
+  const auto revision = location.find('@', std::min(location.rfind('/'), location.size()));
+  return base::without_credentials(location.substr(0, revision));
+}
+
+std::string last_part(const std::string& address) {
+  std::string last = address.substr(address.rfind('/') + 1);
+  if (last.ends_with(".git")) last.resize(last.size() - 4);
+  return project_of(last);
+}
+
 Error git_refusal(const UvFailure& failure, const Request& request) {
   Error error = base::error(ErrorCode::network, "");
-  if (failure.reason.find("resolve host") != std::string::npos || failure.reason.find("onnect") != std::string::npos) {
-    error.message = fmt::format("{} can't be reached, so {} can't be fetched", failure.host, failure.address);
+  const auto involved = repositories(failure, request);
+  const std::string address = involved.front().address;
+  if (is_unreachable(failure)) {
+    std::vector<std::string> addresses;
+    for (const auto& repository : involved) addresses.push_back(repository.address);
+    error.message =
+        fmt::format("{} can't be reached, so {} can't be fetched", failure.host, enumerated(addresses, "and"));
   } else {
-    error.message = fmt::format("git can't fetch {}: {}", failure.address.empty() ? "a requirement" : failure.address,
-                                failure.reason);
+    error.message = fmt::format("git can't fetch {}: {}", address.empty() ? "a requirement" : address, failure.reason);
   }
-  for (const auto& package : request.packages())
-    if (!failure.address.empty() && package.location.find(failure.address) != std::string::npos)
-      add_lines(error.context, {fmt::format("{} is read from {}", package.as_written, to_text(package.origin))});
-  error.with_hint("check that this machine reaches it: git ls-remote " + failure.address);
+  for (const auto& repository : involved)
+    if (!repository.place.empty()) add_lines(error.context, {repository.place});
+  error.with_hint("check that this machine reaches it: git ls-remote " + address);
   return error;
 }
 
@@ -202,8 +229,9 @@ Error no_python_refusal(const std::vector<Probe>& probes, const Request& request
                         const std::optional<std::string>& elsewhere) {
   std::vector<std::string> pythons;
   std::vector<std::string> packages;
+  for (const auto& probe : probes) pythons.push_back(probe.python.minor);
+  std::ranges::sort(pythons, machine::older);
   for (const auto& probe : probes) {
-    pythons.push_back(probe.python.minor);
     for (const auto& failure : probe.no_wheels)
       if (std::ranges::find(packages, with_version(failure)) == packages.end())
         packages.push_back(with_version(failure));
@@ -262,14 +290,35 @@ std::optional<std::string> way_out(const Lock& solution, const Loosened& loosene
   return fmt::format("write {}{}{}", enumerated(changes, "and"), changes.size() > 1 ? ", together" : "", caution);
 }
 
-std::string project_of_repository(const UvFailure& failure, const Request& request) {
-  for (const auto& package : request.packages())
-    if (!failure.address.empty() && package.location.find(failure.address) != std::string::npos &&
-        !package.name.empty())
-      return package.name;
-  std::string last = failure.address.substr(failure.address.rfind('/') + 1);
-  if (last.ends_with(".git")) last.resize(last.size() - 4);
-  return project_of(last);
+std::string untried_way_out(const UvFailure& failure, const Request& request) {
+  const auto place = [&](const std::string& wanted) {
+    const auto* requirement = request.find(project_of(wanted));
+    return requirement == nullptr ? wanted : fmt::format("{} ({})", told(*requirement), to_text(requirement->origin));
+  };
+  if (failure.kind != FailureKind::contradiction || failure.required.empty()) return "";
+  if (const auto clash = direct_clash(failure))
+    return fmt::format("write {} instead of {}; other pins of its time may have to change with it",
+                       clash->dependency.needed, place(clash->wanted));
+  std::vector<std::string> places;
+  for (const auto& wanted : failure.required) places.push_back(place(wanted));
+  return fmt::format("leave the version of {} open", enumerated(places, "or"));
+}
+
+std::vector<Repository> repositories(const UvFailure& failure, const Request& request) {
+  std::vector<Repository> found;
+  for (const auto& package : request.packages()) {
+    const std::string address = repository_address(package.location);
+    const bool involved = is_unreachable(failure)
+                              ? base::host_of(address) == failure.host
+                              : !failure.address.empty() && package.location.find(failure.address) != std::string::npos;
+    if (package.kind != project::SourceKind::vcs || !involved) continue;
+    found.push_back({.address = address,
+                     .project = package.name.empty() ? last_part(address) : package.name,
+                     .place = fmt::format("{} is read from {}", base::without_credentials(package.as_written),
+                                          to_text(package.origin))});
+  }
+  if (found.empty()) found.push_back({.address = failure.address, .project = last_part(failure.address), .place = ""});
+  return found;
 }
 
 std::string meant_instead_of(std::string_view name) {

@@ -26,8 +26,17 @@ namespace startrail::lock {
 [[nodiscard]] std::optional<std::string> way_out(const Lock& solution, const Loosened& loosened,
                                                  const Request& request);
 
-// The project that a repository's requirement is about: its own name, else the last part of its address.
-[[nodiscard]] std::string project_of_repository(const UvFailure& failure, const Request& request);
+// A hint that follows from uv's words alone, for when none could be confirmed in time; "" when nothing does.
+[[nodiscard]] std::string untried_way_out(const UvFailure& failure, const Request& request);
+
+// The repositories that a git failure is about, as the project's files list them. Which of several uv fails on first is
+// chance; a host that can't be reached is out of reach for all that lie there.
+struct Repository {
+  std::string address;  // without "git+", credentials, revision and fragment
+  std::string project;  // the requirement's own name, else the last part of the address
+  std::string place;    // "git+https://… is read from requirements.txt:2"; "" for another package's requirement
+};
+[[nodiscard]] std::vector<Repository> repositories(const UvFailure& failure, const Request& request);
 
 // Names that people write and that aren't what they mean: "sklearn" → "scikit-learn"; "" for others.
 [[nodiscard]] std::string meant_instead_of(std::string_view name);

@@ -7,7 +7,7 @@
 #include <cctype>
 #include <cstdlib>
 
-#include "base/files.hpp"
+#include "base/transfers.hpp"
 #include "lock/uv_failure.hpp"
 
 namespace startrail::lock {
@@ -48,7 +48,7 @@ bool is_url(std::string_view location) {
 // Paths are written as URLs: a path with a space or a '#' is no requirement line. Never as editables: uv runs build
 // code of those even with --no-build.
 std::string local_line(const Requirement& requirement, const fs::path& folder) {
-  const std::string url = file_url((folder / requirement.location).lexically_normal());
+  const std::string url = base::file_address((folder / requirement.location).lexically_normal());
   std::string line = requirement.name.empty() ? url + extras_of(requirement)
                                               : fmt::format("{}{} @ {}", requirement.name, extras_of(requirement), url);
   return requirement.marker.empty() ? line : line + " ; " + requirement.marker;
@@ -77,16 +77,6 @@ std::string told(const Requirement& requirement) {
 }
 
 }  // namespace
-
-std::string file_url(const fs::path& path) {
-  std::string url = "file://";
-  for (const unsigned char c : path.string()) {
-    const bool plain =
-        std::isalnum(c) != 0 || std::string_view("/-._~").find(static_cast<char>(c)) != std::string_view::npos;
-    url += plain ? std::string(1, static_cast<char>(c)) : fmt::format("%{:02X}", c);
-  }
-  return url;
-}
 
 std::string widened(std::string_view specifier, Width width) {
   const auto operation = specifier.find_first_of("=~>");

@@ -55,9 +55,6 @@ class Request {
   std::vector<catalog::Bound> m_bounds;
 };
 
-// "file:///home/me/my%20project".
-[[nodiscard]] std::string file_url(const std::filesystem::path& path);
-
 // The specifier that takes the place of `specifier`; "" for any version.
 [[nodiscard]] std::string widened(std::string_view specifier, Width width);
 

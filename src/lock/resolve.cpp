@@ -6,7 +6,9 @@
 #include "lock/late_bounds.hpp"
 #include "lock/lock.hpp"
 #include "lock/locked_answer.hpp"
+#include "lock/own_code.hpp"
 #include "lock/pass.hpp"
+#include "lock/source_wheel.hpp"
 #include "lock/uv_session.hpp"
 
 namespace startrail::lock {
@@ -14,13 +16,26 @@ namespace {
 
 constexpr int k_most_bound_rounds = 3;
 
+// It doesn't build, builds something else, or nothing can be built here; a server that doesn't answer is another
+// matter.
+bool is_about_the_project(const Error& reason) {
+  return reason.code == ErrorCode::refused || reason.code == ErrorCode::corrupt ||
+         reason.code == ErrorCode::unsupported;
+}
+
 class Resolution {
  public:
   Resolution(UvSession session, const Circumstances& circumstances)
       : m_session(std::move(session)), m_in(circumstances) {}
 
   Result<Lock> run() {
-    if (m_in.needs.existing_lock) return take_existing();
+    Lock lock = TRY(m_in.needs.existing_lock ? take_existing() : resolve_needs());
+    TRY(add_own_code(lock));
+    return lock;
+  }
+
+ private:
+  Result<Lock> resolve_needs() {
     m_in.reporter.step(fmt::format("resolving {} requirements", m_session.request().packages().size()));
     Lock lock = TRY(resolve_under({}));
     std::vector<std::string> bounds;
@@ -44,7 +59,6 @@ class Resolution {
     return lock;
   }
 
- private:
   Result<Lock> resolve_under(const std::vector<std::string>& bounds) {
     Found found = TRY(Pass(m_session, m_in, bounds).run());
     TRY(complete(found.lock, found.python, m_in.needs, m_in.choice, m_in.options));
@@ -52,6 +66,41 @@ class Resolution {
     notes.insert(notes.end(), found.notes.begin(), found.notes.end());
     notes.insert(notes.end(), m_session.notes().begin(), m_session.notes().end());
     return std::move(found.lock);
+  }
+
+  // Nobody asked for it in so many words, so a project that can't be built still gets its lock.
+  Result<void> add_own_code(Lock& lock) {
+    if (auto package = TRY(own_package(m_in.needs, lock))) {
+      const auto built = build_own(*package, lock);
+      if (!built && !is_about_the_project(built.error())) return fail(built.error());
+      if (!built) lock.notes.push_back(why_not_installed(*package, built.error()));
+      if (built) lock.packages.push_back(std::move(*package));
+    }
+    const bool there = std::ranges::any_of(lock.packages, [](const LockedPackage& package) {
+      return package.kind == PackageKind::directory && package.directory == ".";
+    });
+    if (!there && !m_in.needs.import_roots.empty())
+      lock.packages.push_back(import_path(m_in.needs.import_roots.front()));
+    std::ranges::sort(lock.packages, {}, &LockedPackage::name);
+    return {};
+  }
+
+  Result<fs::path> build_own(const LockedPackage& package, const Lock& lock) {
+    const fs::path base = TRY(m_in.options.base.ensure(lock.suite, lock.system_packages, m_in.reporter));
+    const SourceBuild build{.suite = lock.suite,
+                            .base = base,
+                            .lock_directory = m_in.needs.folder,
+                            .state_root = m_in.options.state_root,
+                            .indexes = m_session.indexes()};
+    return build_source_wheel(package, build, m_in.machine, m_in.reporter);
+  }
+
+  [[nodiscard]] std::string why_not_installed(const LockedPackage& package, const Error& reason) const {
+    const auto& roots = m_in.needs.import_roots;
+    const std::string instead =
+        roots.empty() ? "its code is used where it lies" : fmt::format("its code is found in `{}`", roots.front());
+    return fmt::format("the project itself ({}, {}) isn't installed, {}: {}", package.name,
+                       project::to_text(m_in.needs.own_package->origin), instead, reason.message);
   }
 
   Result<Answer> read_existing() {

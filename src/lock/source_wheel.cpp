@@ -12,6 +12,7 @@
 #include "base/process.hpp"
 #include "lock/build_help.hpp"
 #include "lock/contained_uv.hpp"
+#include "lock/own_code.hpp"
 #include "lock/project_copy.hpp"
 #include "lock/source_wheel_script.hpp"
 #include "lock/tags.hpp"
@@ -269,9 +270,14 @@ Result<fs::path> build_source_wheel(const LockedPackage& package, const SourceBu
   if (package.kind == PackageKind::wheel) return fail(ErrorCode::internal, package.name + " is a wheel already");
   const fs::path folder = build.state_root / "cache" / "wheels" / build.suite;
   TRY(base::make_directories(folder));
-  const std::string key = TRY(content_key(package, build));
+  const bool is_path = !package.import_root.empty();
+  const std::string key = is_path ? package.name : TRY(content_key(package, build));
   const auto held = TRY(base::FileLock::acquire(folder / ("." + key + ".lock")));
   if (auto made = the_wheel(package, folder / key)) return made;
+  if (is_path) {
+    TRY(base::make_directories(folder / key));
+    return write_import_path(package, folder / key);
+  }
   return Builder(package, build, folder / key, machine, reporter).run();
 }
 

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/files.hpp"
+#include "base/hash.hpp"
 
 namespace startrail::lock {
 namespace {
@@ -35,24 +36,36 @@ Result<void> add(archive* handle, const fs::path& file, const std::string& name,
   return {};
 }
 
+// PyPA "Recording installed projects": the record itself has neither hash nor size.
+std::string record_of(const std::map<std::string, std::string>& files, const std::string& own_path) {
+  std::string record;
+  base::Sha256 hash;
+  for (const auto& [path, content] : files) {
+    hash.update(content);
+    record += fmt::format("{},sha256={},{}\n", path, base::to_base64url(hash.finish()), content.size());
+  }
+  return record + own_path + ",,\n";
+}
+
 }  // namespace
 
-Result<void> write_stub_wheel(const fs::path& folder, const std::string& name, const std::string& version) {
+Result<fs::path> write_stub_wheel(const fs::path& folder, const std::string& name, const std::string& version,
+                                  std::map<std::string, std::string> files) {
   std::string distribution = name;
   std::ranges::replace(distribution, '-', '_');
   const std::string title = fmt::format("{}-{}", distribution, version);
-  const fs::path file = folder / (title + "-py3-none-any.whl");
+  const std::string metadata = title + ".dist-info/";
+  files[metadata + "METADATA"] = fmt::format("Metadata-Version: 2.1\nName: {}\nVersion: {}\n", name, version);
+  files[metadata + "WHEEL"] = "Wheel-Version: 1.0\nGenerator: startrail\nRoot-Is-Purelib: true\nTag: py3-none-any\n";
+  files[metadata + "RECORD"] = record_of(files, metadata + "RECORD");
+
+  fs::path file = folder / (title + "-py3-none-any.whl");
   const std::unique_ptr<archive, WriterDeleter> handle(archive_write_new());
   archive_write_set_format_zip(handle.get());
   if (archive_write_open_filename(handle.get(), file.c_str()) != ARCHIVE_OK) return fail(failed(handle.get(), file));
-  const std::string inside = title + ".dist-info/";
-  TRY(add(handle.get(), file, inside + "METADATA",
-          fmt::format("Metadata-Version: 2.1\nName: {}\nVersion: {}\n", name, version)));
-  TRY(add(handle.get(), file, inside + "WHEEL",
-          "Wheel-Version: 1.0\nGenerator: startrail\nRoot-Is-Purelib: true\nTag: py3-none-any\n"));
-  TRY(add(handle.get(), file, inside + "RECORD", ""));
+  for (const auto& [path, content] : files) TRY(add(handle.get(), file, path, content));
   if (archive_write_close(handle.get()) != ARCHIVE_OK) return fail(failed(handle.get(), file));
-  return {};
+  return file;
 }
 
 }  // namespace startrail::lock

@@ -6,20 +6,17 @@
 
 #include "base/http.hpp"
 #include "project/requirements.hpp"
+#include "project/text_scan.hpp"
 
 namespace startrail::lock {
 namespace {
+
+using project::trimmed;
 
 constexpr std::size_t k_longest_reason = 300;
 
 bool is_space(char c) {
   return std::isspace(static_cast<unsigned char>(c)) != 0;
-}
-
-std::string trimmed(std::string_view text) {
-  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
-  return std::string(text);
 }
 
 std::vector<std::string> lines_of(std::string_view text) {
@@ -147,7 +144,7 @@ std::string last_words(const std::vector<std::string>& lines, Marked marked) {
   std::string last;
   bool inside = marked == Marked::no;
   for (const auto& line : lines) {
-    const std::string content = trimmed(line);
+    const std::string content(trimmed(line));
     if (content == "[stderr]" || content == "[stdout]") {
       inside = true;
       continue;
@@ -162,9 +159,9 @@ std::string last_words(const std::vector<std::string>& lines, Marked marked) {
 
 std::string first_cause(const std::vector<std::string>& lines) {
   for (const auto& line : lines) {
-    std::string content = trimmed(line);
+    std::string content(trimmed(line));
     for (const std::string_view prefix : {"cause: ", "error: ", "× ", "╰─▶ ", "Caused by: "})
-      if (content.starts_with(prefix)) content = trimmed(std::string_view(content).substr(prefix.size()));
+      if (content.starts_with(prefix)) content = std::string(trimmed(std::string_view(content).substr(prefix.size())));
     if (content.empty() || content.starts_with("No solution found") || content.starts_with("warning:")) continue;
     return content.substr(0, k_longest_reason);
   }
@@ -178,7 +175,7 @@ bool is_git_failure(std::string_view text) {
 UvFailure git_failure(std::string_view text, const std::vector<std::string>& lines) {
   UvFailure failure{.kind = FailureKind::git};
   for (const auto& line : lines) {
-    const std::string content = trimmed(line);
+    const std::string content(trimmed(line));
     if (content.starts_with("fatal:")) failure.reason = trimmed(std::string_view(content).substr(6));
   }
   if (failure.reason.empty()) failure.reason = first_cause(lines);
@@ -208,7 +205,8 @@ UvFailure network_failure(std::string_view text, const std::vector<std::string>&
     failure.host = base::host_of(failure.address);
   }
   for (const auto& line : lines)
-    if (const std::string content = trimmed(line); content.starts_with("cause: ")) failure.reason = content.substr(7);
+    if (const std::string_view content = trimmed(line); content.starts_with("cause: "))
+      failure.reason = content.substr(7);
   if (const auto subject = between(text, "build `", "`")) failure.package = project_of(*subject);
   return failure;
 }

@@ -73,7 +73,12 @@ void WayFinder::add_hints(Error& reason, const Loosened& suspects) {
       break;
     }
   }
-  if (found == 0 && suspects.size() > 1) add(try_widening(all_at(suspects, Width::any)));
+  if (found == 0 && suspects.size() > 1) add_joint_hint(reason, suspects);
+}
+
+void WayFinder::add_joint_hint(Error& reason, const Loosened& suspects) {
+  auto hint = suspects.empty() ? std::nullopt : try_widening(all_at(suspects, Width::any));
+  if (hint && std::ranges::find(reason.hints, *hint) == reason.hints.end()) reason.hints.push_back(std::move(*hint));
 }
 
 void WayFinder::add_next_release(Error& reason, const UvFailure& without_wheels) const {

@@ -21,6 +21,8 @@ class WayFinder {
 
   // Up to three hints: each suspect's pin widened alone, as little as will do; if no single one helps, all together.
   void add_hints(Error& reason, const Loosened& suspects);
+  // One hint, with all of the suspects' pins widened at once.
+  void add_joint_hint(Error& reason, const Loosened& suspects);
   // Without asking uv: "ray 1.4.0 is the first release after 1.0.0 with a wheel for Python 3.9", by the index's list.
   void add_next_release(Error& reason, const UvFailure& without_wheels) const;
 

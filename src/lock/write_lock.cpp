@@ -94,6 +94,7 @@ std::string tool_table(const Lock& lock) {
   text += pair_of("cuda", lock.cuda) + pair_of("cudnn", lock.cudnn) + pair_of("nccl", lock.nccl);
   text += pair_of("driver-floor", lock.driver_floor);
   text += fmt::format("architectures = {}\n", array_of(lock.architectures));
+  for (const auto& package : lock.packages) text += pair_of("import-root", package.import_root);
   text += pair_of("settings-digest", lock.settings_digest);
   text += "notes = " + lines_of(lock.notes) + "\n";
   return text + inputs_of(lock);
@@ -103,6 +104,7 @@ std::string tool_table(const Lock& lock) {
 
 std::string to_toml(const Lock& lock) {
   auto packages = lock.packages;
+  std::erase_if(packages, [](const LockedPackage& package) { return !package.import_root.empty(); });
   std::ranges::sort(packages, {}, &LockedPackage::name);
   std::string text = "# Written by `trail lock`; `trail lock --upgrade` renews it.\n";
   text += "lock-version = \"1.0\"\n";

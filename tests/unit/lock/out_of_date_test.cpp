@@ -89,6 +89,24 @@ TEST_F(OutOfDate, the_metadata_of_an_editable_counts_and_its_code_does_not) {
   EXPECT_EQ(reason(), "what this package needs changed");
 }
 
+TEST_F(OutOfDate, becoming_a_package_counts_and_so_does_how_it_is_built) {
+  const fs::path pyproject = m_needs.folder / "pyproject.toml";
+  ASSERT_TRUE(base::write_file_atomic(pyproject, "[build-system]\n").has_value());
+  m_needs.own_package = project::Fact<std::string>{.value = "own", .origin = {}};
+  EXPECT_EQ(reason(), "what the project needs changed");
+  m_lock.settings_digest = settings_digest(m_needs);
+  EXPECT_EQ(reason(), "up to date");
+  ASSERT_TRUE(base::write_file_atomic(pyproject, "[build-system]\n[tool.hatch]\n").has_value());
+  EXPECT_EQ(reason(), "what the project needs changed");
+}
+
+TEST_F(OutOfDate, another_place_of_the_projects_packages_counts) {
+  m_needs.import_roots = {"."};
+  m_lock.settings_digest = settings_digest(m_needs);
+  m_needs.import_roots = {"src"};
+  EXPECT_EQ(reason(), "what the project needs changed");
+}
+
 TEST(ProjectCopy, environments_and_links_that_lead_out_stay_behind) {
   const fs::path root = base::make_temporary_directory(fs::temp_directory_path(), "copy").value();
   for (const char* folder : {"from/pkg", "from/.venv/lib", "from/.git"})

@@ -122,6 +122,19 @@ TEST(Refusal, an_unknown_package_is_named_with_what_was_meant) {
   EXPECT_THAT(error.hints, ElementsAre("write opencv-python instead of cv2"));
 }
 
+TEST(Refusal, a_way_out_that_could_not_be_tried_follows_from_the_clash) {
+  UvFailure failure{.kind = FailureKind::contradiction};
+  failure.required = {"numpy==1.13.3", "tensorflow==2.5.3"};
+  const auto request = request_for({requirement("numpy", "==1.13.3", 3), requirement("tensorflow", "==2.5.3", 2)});
+  EXPECT_THAT(untried_way_out(failure, request),
+              HasSubstr("leave the version of numpy==1.13.3 (requirements.txt:3) or"));
+  failure.dependencies = {{.dependent = "tensorflow==2.5.3", .needed = "numpy>=1.19.2,<1.20"}};
+  EXPECT_THAT(untried_way_out(failure, request),
+              HasSubstr("write numpy>=1.19.2,<1.20 instead of numpy==1.13.3 (requirements.txt:3)"));
+  failure.kind = FailureKind::network;
+  EXPECT_EQ(untried_way_out(failure, request), "");
+}
+
 TEST(Refusal, an_unknown_version_is_named) {
   const auto failure = parse_uv_failure(R"(error: No solution found when resolving dependencies
   cause: Because there is no version of torch==99.0 and you require torch==99.0, we can conclude that your requirements are unsatisfiable.
@@ -149,6 +162,28 @@ TEST(Refusal, an_unreachable_repository_names_host_and_line) {
   EXPECT_EQ(error.code, ErrorCode::network);
   EXPECT_THAT(error.message, HasSubstr("git.example can't be reached"));
   EXPECT_THAT(error.context, Contains(HasSubstr("requirements.txt:2")));
+}
+
+TEST(Refusal, an_unreachable_host_is_told_for_all_its_repositories_whichever_failed_first) {
+  UvFailure failure{.kind = FailureKind::git, .reason = "Could not resolve host: git.example"};
+  failure.address = "https://git.example/org/second.git";
+  failure.host = "git.example";
+  std::vector<project::Requirement> packages;
+  for (const char* location : {"git+https://user@git.example/org/first.git@main#egg=first",
+                               "git+https://git.example/org/second.git", "git+https://other.example/org/third.git"}) {
+    packages.push_back(requirement("", "", static_cast<int>(packages.size()) + 1));
+    packages.back().kind = project::SourceKind::vcs;
+    packages.back().location = packages.back().as_written = location;
+  }
+  const Error error = refusal(failure, request_for(packages), "3.11");
+  EXPECT_EQ(error.message,
+            "git.example can't be reached, so https://git.example/org/first.git and https://git.example/org/second.git "
+            "can't be fetched");
+  EXPECT_EQ(error.context.size(), 2U);
+  EXPECT_THAT(error.hints.front(), testing::EndsWith("git ls-remote https://git.example/org/first.git"));
+  const auto found = repositories(failure, request_for(packages));
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].project, "first");
 }
 
 TEST(Refusal, an_unreachable_index_names_its_host_and_no_credentials) {
