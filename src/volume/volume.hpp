@@ -26,7 +26,9 @@ struct Plan {
   base::Environment environment;      // TRAIL_OUTPUT_DIR, TRAIL_CHECKPOINT_DIR, HOME, TMPDIR, XDG_CACHE_HOME, HF_HOME,
                                       // TORCH_HOME, PIP_CACHE_DIR, TRITON_CACHE_DIR as paths inside
 };
-// Makes the directories (0700 for personal). Nothing that exists is chowned or removed.
+// Makes the directories (0700 for personal). Nothing that exists is chowned or removed, and no link that a run could
+// have left in its personal volume is followed. Errors: invalid_input (the user's name), not_found (the workspace),
+// conflict (a link or a file where a folder must be).
 [[nodiscard]] Result<Plan> plan(const std::filesystem::path& volumes, const std::filesystem::path& workspace,
                                 const std::filesystem::path& run_directory, const std::string& run_id,
                                 const std::string& user);

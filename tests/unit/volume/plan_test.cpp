@@ -2,6 +2,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <iterator>
+
 #include "run/temporary_folder.hpp"
 #include "volume/volume.hpp"
 
@@ -66,6 +68,46 @@ TEST_F(Volumes, root_makes_personal_folders_for_the_workspaces_owner) {
     ASSERT_EQ(::stat(path.c_str(), &status), 0);
     EXPECT_EQ(status.st_uid, 4321U) << path;
   }
+}
+
+// A run can write to its personal volume; the next one, root's perhaps, makes folders in it.
+TEST_F(Volumes, a_link_that_a_run_left_in_its_personal_volume_is_refused_and_not_followed) {
+  const Plan made = make().value();
+  fs::create_directories(folder / "elsewhere/runs");
+  for (const char* name : {"runs", "home", "runs/calm-otter-0001", "runs/calm-otter-0001/output"}) {
+    const fs::path kept = folder / "kept";
+    fs::rename(made.personal / name, kept);
+    fs::create_directory_symlink(folder / "elsewhere", made.personal / name);
+    const auto refused = make();
+    ASSERT_FALSE(refused) << name;
+    EXPECT_EQ(refused.error().code, ErrorCode::conflict);
+    EXPECT_NE(refused.error().message.find((made.personal / name).string()), std::string::npos);
+    fs::remove(made.personal / name);
+    fs::rename(kept, made.personal / name);
+  }
+  EXPECT_TRUE(fs::is_empty(folder / "elsewhere/runs"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder / "elsewhere"), {}), 1);
+}
+
+TEST_F(Volumes, root_gives_nobody_a_folder_that_a_link_leads_to) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can";
+  ASSERT_EQ(::chown((folder / "code").c_str(), 4321, 4321), 0);
+  const Plan made = make().value();
+  fs::remove_all(made.outputs);
+  fs::create_directories(folder / "elsewhere");
+  fs::create_directory_symlink(folder / "elsewhere", made.outputs);
+  ASSERT_FALSE(make());
+  struct stat status{};
+  ASSERT_EQ(::stat((folder / "elsewhere").c_str(), &status), 0);
+  EXPECT_EQ(status.st_uid, 0U);
+}
+
+TEST_F(Volumes, a_volume_on_another_disk_may_be_a_link_of_its_keepers) {
+  fs::create_directories(folder / "disk/ada");
+  fs::create_directories(folder / "volumes/personal");
+  fs::create_directory_symlink(folder / "disk/ada", folder / "volumes/personal/ada");
+  ASSERT_TRUE(make());
+  EXPECT_TRUE(fs::is_directory(folder / "disk/ada/runs/calm-otter-0001/output"));
 }
 
 TEST_F(Volumes, a_users_name_that_is_a_path_is_refused) {
