@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 
 namespace startrail::image {
@@ -28,6 +30,13 @@ Result<std::string> take_field(std::string_view& rest) {
   }
 }
 
+// Base64 in both its alphabets, and names like "sha3_256": nothing that would need quoting.
+bool is_plain(std::string_view text) {
+  return std::ranges::all_of(text, [](unsigned char letter) {
+    return std::isalnum(letter) != 0 || letter == '-' || letter == '_' || letter == '+' || letter == '/';
+  });
+}
+
 Result<RecordLine> make_line(std::vector<std::string> fields) {
   if (fields.size() > 3) return base::fail(ErrorCode::corrupt, "more than three fields");
   fields.resize(3);
@@ -39,6 +48,9 @@ Result<RecordLine> make_line(std::vector<std::string> fields) {
     line.algorithm = fields[1].substr(0, sign);
     line.hash = fields[1].substr(sign + 1);
     while (line.hash.ends_with('=')) line.hash.pop_back();  // padding, which the format forbids but some tools write
+    if (line.hash.empty()) return base::fail(ErrorCode::corrupt, "an algorithm without its hash");
+    if (!is_plain(line.algorithm) || !is_plain(line.hash))
+      return base::fail(ErrorCode::corrupt, "a hash with characters that no hash has");
   }
   if (!fields[2].empty()) {
     std::uint64_t size = 0;

@@ -1,4 +1,4 @@
-// A folder with a single file of fuzzed content, for readers that take folders or paths.
+// A folder with a single file of fuzzed content, for readers that take folders or paths. `file_name` may lie deeper.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,7 @@ class OneFileFolder {
     if (mkdtemp(pattern.data()) == nullptr) std::abort();
     m_folder = pattern;
     m_file = m_folder / file_name;
+    std::filesystem::create_directories(m_file.parent_path());
   }
   ~OneFileFolder() {
     std::error_code ignored;
