@@ -10,6 +10,8 @@ find_package(OpenSSL REQUIRED)
 pkg_check_modules(SQLITE REQUIRED IMPORTED_TARGET sqlite3)
 pkg_check_modules(ARCHIVE REQUIRED IMPORTED_TARGET libarchive)
 pkg_check_modules(ISAL REQUIRED IMPORTED_TARGET libisal)
+pkg_check_modules(PCRE2 REQUIRED libpcre2-8)
+find_library(PCRE2_STATIC libpcre2-8.a HINTS ${PCRE2_LIBRARY_DIRS} REQUIRED) # a shared one would add to every start
 pkg_check_modules(SECCOMP REQUIRED IMPORTED_TARGET libseccomp)
 
 # startrail_module(name [LINK_PUBLIC modules...] [LINK_PRIVATE libraries...]); `engine/local` becomes startrail_engine_local.
@@ -40,11 +42,12 @@ startrail_module(catalog LINK_PUBLIC base project machine)
 startrail_module(sandbox LINK_PUBLIC base machine LINK_PRIVATE PkgConfig::SECCOMP)
 startrail_module(volume LINK_PUBLIC base)
 startrail_module(lock LINK_PUBLIC catalog sandbox)
+startrail_module(diagnose LINK_PUBLIC machine project LINK_PRIVATE ${PCRE2_STATIC})
 startrail_module(image LINK_PUBLIC lock LINK_PRIVATE PkgConfig::ISAL OpenSSL::Crypto Threads::Threads)
 startrail_module(run LINK_PUBLIC db machine volume sandbox)
 startrail_module(supervise LINK_PUBLIC run image LINK_PRIVATE Threads::Threads)
 startrail_module(engine/local LINK_PUBLIC run supervise)
-startrail_module(app LINK_PUBLIC project catalog lock image volume run engine_local)
+startrail_module(app LINK_PUBLIC project catalog diagnose lock image volume run engine_local)
 
 include(cmake/init.cmake)
 include(cmake/programs.cmake OPTIONAL)

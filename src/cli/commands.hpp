@@ -32,6 +32,7 @@ struct Command {
 
 int run_command(Words words);
 int lock_command(Words words);
+int doctor_command(Words words);
 int ps_command(Words words);
 int logs_command(Words words);
 int stop_command(Words words);

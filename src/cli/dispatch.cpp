@@ -21,6 +21,7 @@ constexpr std::array k_commands{
     Command{"inspect", "Tell a run's story", Group::daily, inspect_command},
     Command{"rerun", "Run again from a run's record", Group::daily, rerun_command},
     Command{"diff", "Show what differed between two runs", Group::daily, diff_command},
+    Command{"doctor", "Find the cause behind an error", Group::daily, doctor_command},
     Command{"image", "Build, list and remove images", Group::manage, image_command},
     Command{"supervise", "", Group::hidden, supervise_command},
     Command{"contain", "", Group::hidden, contain_command},

@@ -1,0 +1,205 @@
+#include "diagnose/diagnose.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+
+#include "base/json.hpp"
+#include "diagnose/checks.hpp"
+#include "diagnose/literal_scanner.hpp"
+#include "diagnose/log_text.hpp"
+#include "diagnose/rule.hpp"
+
+namespace startrail::diagnose {
+namespace {
+
+constexpr std::size_t k_most_tries = 20'000;  // of one rule in one text
+constexpr std::size_t k_most_places = 200;
+constexpr std::size_t k_most_evidence = 3;
+constexpr std::size_t k_longest_evidence = 400;
+
+struct Scanner {
+  LiteralScanner literals;
+  std::vector<std::size_t> rule_of;  // by the literal's number
+};
+
+const Scanner& scanner_for(const std::vector<Rule>& rules) {
+  static const Scanner scanner = [&] {
+    Scanner made;
+    for (std::size_t rule = 0; rule < rules.size(); ++rule) {
+      for (const std::string& text : rules[rule].texts) {
+        made.literals.add(text, static_cast<std::uint32_t>(made.rule_of.size()));
+        made.rule_of.push_back(rule);
+      }
+    }
+    made.literals.finish();
+    return made;
+  }();
+  return scanner;
+}
+
+// The places where one rule's pattern matched.
+struct Places {
+  std::size_t tries = 0, count = 0;
+  std::string_view last_window;      // several texts of a rule in one line are one try
+  std::vector<std::size_t> offsets;  // of the first few
+  Captures words;
+  std::string_view window;
+};
+
+std::string line_for_evidence(std::string_view line) {
+  while (!line.empty() && std::isspace(static_cast<unsigned char>(line.front())) != 0) line.remove_prefix(1);
+  while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back())) != 0) line.remove_suffix(1);
+  return std::string(line.substr(0, k_longest_evidence));
+}
+
+bool is_blocked(const Rule& rule, const LogText& log, std::size_t offset) {
+  if (rule.with.empty() && rule.without.empty()) return false;
+  const std::string_view nearby = log.around(offset, k_nearby_lines, k_nearby_lines);
+  const auto occurs = [&](const Pattern& pattern) { return pattern.find(nearby).has_value(); };
+  return std::ranges::any_of(rule.without, occurs) || !std::ranges::all_of(rule.with, occurs);
+}
+
+void try_rule(const Rule& rule, std::size_t offset, const LogText& log, Places& places) {
+  if (places.tries >= k_most_tries || places.count >= k_most_places) return;
+  const std::string_view window = log.around(offset, rule.before, rule.lines - 1);
+  if (window.data() == places.last_window.data() && !window.empty()) return;
+  places.last_window = window;
+  ++places.tries;
+  auto found = rule.pattern.find(window);
+  if (!found || is_blocked(rule, log, offset)) return;
+  if (places.count++ == 0) {
+    places.words = std::move(found->captures);
+    places.window = window;
+  }
+  const std::size_t place = static_cast<std::size_t>(window.data() - log.all().data()) + found->offset;
+  if (places.offsets.size() < k_most_evidence) places.offsets.push_back(place);
+}
+
+std::vector<Places> match_all(const std::vector<Rule>& rules, const LogText& log) {
+  std::vector<Places> places(rules.size());
+  const Scanner& scanner = scanner_for(rules);
+  scanner.literals.scan(log.all(), [&](std::uint32_t literal, std::size_t end) {
+    const std::size_t rule = scanner.rule_of[literal];
+    try_rule(rules[rule], end - 1, log, places[rule]);
+  });
+  return places;
+}
+
+std::string filled(std::string_view text, const Captures& words) {
+  std::string result;
+  while (!text.empty()) {
+    const std::size_t open = text.find('{');
+    const std::size_t close = open == std::string_view::npos ? open : text.find('}', open);
+    if (close == std::string_view::npos) break;
+    const std::string_view name = text.substr(open + 1, close - open - 1);
+    const bool is_name = !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
+      return std::islower(c) != 0 || std::isdigit(c) != 0 || c == '_';
+    });
+    result += text.substr(0, open);
+    if (!is_name)
+      result += text.substr(open, close - open + 1);
+    else if (const auto word = words.find(name); word != words.end())
+      result += word->second;
+    text.remove_prefix(close + 1);
+  }
+  return result + std::string(text);
+}
+
+// Words that many fixes use.
+void add_machine_words(Captures& words, const machine::Machine* machine) {
+  words["driver_advice"] =
+      machine != nullptr && machine->driver
+          ? fmt::format("this machine has {}; CUDA 12 needs 525 or newer, CUDA 13 needs 580", machine->driver->version)
+          : "CUDA 11 needs 450 or newer, CUDA 12 525, CUDA 13 580";
+}
+
+std::optional<Finding> finding_from(const Rule& rule, Places& places, LogText& log, std::string_view source,
+                                    const Circumstances& circumstances) {
+  double confidence = rule.confidence;
+  add_machine_words(places.words, circumstances.machine);
+  if (!rule.check.empty()) {
+    Match match{.words = places.words,
+                .confidence = confidence,
+                .window = places.window,
+                .nearby = log.around(places.offsets.front(), k_nearby_lines, k_nearby_lines),
+                .count = places.count,
+                .circumstances = circumstances};
+    if (!find_check(rule.check)(match)) return std::nullopt;
+  }
+  Finding finding{.cause = rule.cause,
+                  .rule = rule.name,
+                  .summary = filled(rule.summary, places.words),
+                  .confidence = confidence,
+                  .evidence = {},
+                  .fixes = {}};
+  for (const std::size_t offset : places.offsets)
+    finding.evidence.push_back({.source = std::string(source),
+                                .line = log.line_number(offset),
+                                .text = line_for_evidence(log.around(offset, 0, 0))});
+  for (const std::string& fix : rule.fixes) {
+    if (std::string text = filled(fix, places.words); !text.empty()) finding.fixes.push_back(std::move(text));
+  }
+  return finding;
+}
+
+// Consequences of another finding go; of two rules for one cause the surer stays, with the evidence of both.
+std::vector<Finding> without_consequences(std::vector<Finding> findings, const std::vector<Rule>& rules) {
+  std::vector<std::string> explained;
+  for (const Finding& finding : findings) {
+    const auto rule = std::ranges::find(rules, finding.rule, &Rule::name);
+    explained.insert(explained.end(), rule->explains.begin(), rule->explains.end());
+  }
+  std::erase_if(findings,
+                [&](const Finding& finding) { return std::ranges::find(explained, finding.rule) != explained.end(); });
+  std::vector<Finding> kept;
+  for (Finding& finding : findings) {
+    const auto same = std::ranges::find(kept, finding.cause, &Finding::cause);
+    if (same == kept.end())
+      kept.push_back(std::move(finding));
+    else if (same->evidence.size() < k_most_evidence)
+      same->evidence.push_back(std::move(finding.evidence.front()));
+  }
+  return kept;
+}
+
+}  // namespace
+
+Result<std::vector<Finding>> diagnose_text(std::string_view text, std::string_view source,
+                                           const Circumstances& circumstances) {
+  const std::vector<Rule>& all = *TRY(rules());
+  LogText log(text);
+  std::vector<Places> places = match_all(all, log);
+  std::vector<Finding> findings;
+  for (std::size_t rule = 0; rule < all.size(); ++rule) {
+    if (places[rule].count == 0) continue;
+    if (auto finding = finding_from(all[rule], places[rule], log, source, circumstances))
+      findings.push_back(std::move(*finding));
+  }
+  // The surest first; of equals the one that was printed first, because what follows is often its consequence.
+  std::ranges::stable_sort(findings, {}, [](const Finding& finding) { return finding.evidence.front().line; });
+  std::ranges::stable_sort(findings, std::greater<>(), &Finding::confidence);
+  return without_consequences(std::move(findings), all);
+}
+
+std::string_view certainty(double confidence) {
+  return confidence >= 0.85 ? "certain" : confidence >= 0.7 ? "likely" : "a guess";
+}
+
+Json to_json(const Finding& finding) {
+  Json evidence = Json::array();
+  for (const Evidence& item : finding.evidence)
+    evidence.push_back(
+        {{"source", item.source}, {"line", item.line > 0 ? Json(item.line) : Json(nullptr)}, {"text", item.text}});
+  return {{"class", finding.cause},
+          {"rule", finding.rule},
+          {"summary", finding.summary},
+          {"confidence", finding.confidence},
+          {"certainty", certainty(finding.confidence)},
+          {"evidence", std::move(evidence)},
+          {"fix", finding.fixes}};
+}
+
+}  // namespace startrail::diagnose
