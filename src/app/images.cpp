@@ -21,12 +21,28 @@ Json to_json(const std::vector<image::Summary>& images) {
   return Json{{"images", std::move(list)}};
 }
 
-Result<image::PruneResult> prune_images(const Installation& installation, image::PruneOptions options,
-                                        Reporter& reporter) {
+namespace {
+
+Result<std::vector<std::string>> images_of_live_runs(const Installation& installation, Reporter& reporter) {
   TRY(prepare_state(installation));
   auto runs = TRY(open_runs(installation, reporter));
-  for (const auto& run : TRY(runs.list(run::RunStore::Which::live))) options.keep_images.push_back(run.image_id);
+  std::vector<std::string> ids;
+  for (const auto& run : TRY(runs.list(run::RunStore::Which::live)))
+    if (!run.image_id.empty()) ids.push_back(run.image_id);
+  return ids;
+}
+
+}  // namespace
+
+Result<image::PruneResult> prune_images(const Installation& installation, image::PruneOptions options,
+                                        Reporter& reporter) {
+  options.keep_images = TRY(images_of_live_runs(installation, reporter));
   return image::prune(installation.paths.store(), options, reporter);
+}
+
+Result<image::RepairResult> repair_store(const Installation& installation, Reporter& reporter) {
+  return image::repair_store(installation.paths.store(),
+                             {.keep_images = TRY(images_of_live_runs(installation, reporter))}, reporter);
 }
 
 }  // namespace startrail::app

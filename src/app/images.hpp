@@ -17,4 +17,7 @@ namespace startrail::app {
 [[nodiscard]] Result<image::PruneResult> prune_images(const Installation& installation, image::PruneOptions options,
                                                       Reporter& reporter);
 
+// Removes what is damaged, but for what live runs use.
+[[nodiscard]] Result<image::RepairResult> repair_store(const Installation& installation, Reporter& reporter);
+
 }  // namespace startrail::app

@@ -31,7 +31,9 @@ constexpr Manual k_verify_manual{
     .name = "image verify-store",
     .arguments = "[OPTIONS]",
     .summary = "Check every file of the store against its hash, and every image against its wheels.",
-    .examples = "  trail image verify-store\n"};
+    .examples =
+        "  trail image verify-store\n"
+        "  trail image verify-store --repair    Remove what is damaged; the next build makes it anew\n"};
 
 std::string or_dash(const std::string& text) {
   return text.empty() ? "-" : text;
@@ -77,6 +79,39 @@ Result<image::PruneOptions> prune_options(const std::optional<std::string>& unus
                     .with_hint("for example: --unused 30d"));
   options.unused_for = *duration;
   return options;
+}
+
+// What was found without repairing anything.
+Result<image::RepairResult> only_verified(Result<std::vector<image::StoreFault>> faults) {
+  if (!faults) return fail(std::move(faults).error());
+  return image::RepairResult{.repaired = {}, .left = std::move(*faults), .images = {}};
+}
+
+Json json_of_check(const image::RepairResult& checked) {
+  Json faults = Json::array();
+  for (const auto* list : {&checked.repaired, &checked.left})
+    for (const auto& fault : *list)
+      faults.push_back(
+          Json{{"what", fault.what}, {"path", fault.path.string()}, {"repaired", list == &checked.repaired}});
+  return Json{{"faults", std::move(faults)}, {"images_removed", checked.images}};
+}
+
+enum class Asked { check, repair };
+
+void show_check(const image::RepairResult& checked, Asked asked) {
+  for (const auto& fault : checked.repaired)
+    print(fmt::format("{}: repaired\n  {}\n", fault.what, fault.path.string()));
+  for (const auto& fault : checked.left) print(fmt::format("{}\n  {}\n", fault.what, fault.path.string()));
+  for (const std::string& id : checked.images)
+    say(fmt::format("image {} was made from what was damaged and is gone; the next build makes it again",
+                    id.substr(0, 12)));
+  if (!checked.repaired.empty()) say(fmt::format("{} faults are repaired", checked.repaired.size()));
+  if (checked.left.empty()) return say("every stored file is as it should be");
+  say(asked == Asked::repair
+          ? fmt::format("{} faults are left, for live runs use what they are in; repair again when those have ended",
+                        checked.left.size())
+          : fmt::format("{} faults; take them out of the store: trail image verify-store --repair",
+                        checked.left.size()));
 }
 
 }  // namespace
@@ -155,8 +190,9 @@ int image_prune_command(Words words) {
 }
 
 int image_verify_store_command(Words words) {
-  bool json = false;
+  bool json = false, repair = false;
   CommandLine line(k_verify_manual);
+  line.flag("--repair", repair, "Remove what is damaged, and the images made from it; what live runs use stays");
   line.flag("--json", json, "Print JSON");
   if (const auto leave = parse_or_leave(line, words)) return *leave;
 
@@ -164,21 +200,15 @@ int image_verify_store_command(Words words) {
   const auto installation = app::find_installation();
   if (!installation) return report(installation.error(), format);
   TerminalReporter reporter(traits_of_stderr(), Verbosity::normal);
-  const auto faults = image::verify_store(installation->paths.store(), reporter);
+  const auto checked = repair ? app::repair_store(*installation, reporter)
+                              : only_verified(image::verify_store(installation->paths.store(), reporter));
   reporter.finish();
-  if (!faults) return report(faults.error(), format);
-  Json list = Json::array();
-  for (const auto& fault : *faults) {
-    list.push_back(Json{{"what", fault.what}, {"path", fault.path.string()}});
-    if (!json) print(fmt::format("{}\n  {}\n", fault.what, fault.path.string()));
-  }
+  if (!checked) return report(checked.error(), format);
   if (json)
-    print_json(Json{{"faults", list}});
+    print_json(json_of_check(*checked));
   else
-    say(faults->empty()
-            ? "every stored file is as it should be"
-            : fmt::format("{} faults; remove what is broken and build again: trail image prune --all", faults->size()));
-  return faults->empty() ? 0 : 1;
+    show_check(*checked, repair ? Asked::repair : Asked::check);
+  return checked->left.empty() ? 0 : 1;
 }
 
 }  // namespace startrail::cli

@@ -33,12 +33,6 @@ struct WheelSources {
   std::vector<Source> sources;
 };
 
-// "118": what sys.implementation.cache_tag ends with; CPython's tag is its minor version without the dot.
-std::string cache_tag(std::string python) {
-  std::erase(python, '.');
-  return "cpython-" + python;
-}
-
 // PEP 3147: pkg/module.py → pkg/__pycache__/module.cpython-311.pyc.
 std::string compiled_path(std::string_view path, const std::string& tag) {
   const std::size_t slash = path.rfind('/');
@@ -97,13 +91,15 @@ class Compilation {
   }
 
   Result<void> compile(const std::vector<WheelSources>& wheels) {
-    const std::string key = fmt::format("bytecode-{}", ::getpid());
+    const std::string key = "bytecode-work-" + m_store.image(m_image.id).filename().string();
     const base::FileLock lock = TRY(m_store.lock(key));
     const fs::path work = m_store.staging(key);
     for (const char* folder : {"in", "out", "scratch"}) TRY(base::make_directories(work / folder));
-    TRY(run_compiler(wheels, work));
-    for (const WheelSources& wheel : wheels) TRY(keep(wheel, work / "out" / wheel.sha256));
-    return base::remove_tree(work);
+    auto outcome = run_compiler(wheels, work);
+    for (const WheelSources& wheel : wheels)
+      if (outcome) outcome = keep(wheel, work / "out" / wheel.sha256);
+    TRY(base::remove_tree(work));
+    return outcome;
   }
 
   Result<void> run_compiler(const std::vector<WheelSources>& wheels, const fs::path& work) {

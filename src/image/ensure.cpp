@@ -20,15 +20,30 @@ namespace {
 // Room that the file system needs for itself when it is filled to the brim.
 constexpr Bytes k_reserve{64U << 20U};
 
+Error with_ways_out(Error reason, const EnsureOptions& options) {
+  return std::move(reason)
+      .with_context("the store is " + options.store.string())
+      .with_hint("`trail image prune --unused 30d` removes images that are not used")
+      .with_hint("or set STARTRAIL_HOME to a folder on a larger disk");
+}
+
+// The disk filled up while the image was made: what is in the store stays, so only the rest is needed.
+Error with_need(Error reason, const lock::Lock& lock, const EnsureOptions& options) {
+  if (reason.code != ErrorCode::no_space) return reason;
+  if (const auto rest = plan(lock, options.store, options.lock_directory))
+    reason = std::move(reason).with_context(fmt::format("what is left of this image needs {}; {} are free",
+                                                        to_text(rest->disk_needed), to_text(rest->disk_free)));
+  return with_ways_out(std::move(reason), options);
+}
+
 Result<void> check_space(const lock::Lock& lock, const EnsureOptions& options) {
   const Plan cost = TRY(plan(lock, options.store, options.lock_directory));
   const bool nothing_to_do = cost.wheels_missing == 0 && !cost.base_missing;
   if (nothing_to_do || cost.disk_needed + k_reserve <= cost.disk_free) return {};
-  return base::fail(base::error(ErrorCode::no_space, fmt::format("this image needs {} of disk; {} are free",
-                                                                 to_text(cost.disk_needed), to_text(cost.disk_free)))
-                        .with_context("the store is " + options.store.string())
-                        .with_hint("`trail image prune --unused 30d` removes images that are not used")
-                        .with_hint("or set STARTRAIL_HOME to a folder on a larger disk"));
+  return base::fail(
+      with_ways_out(base::error(ErrorCode::no_space, fmt::format("this image needs {} of disk; {} are free",
+                                                                 to_text(cost.disk_needed), to_text(cost.disk_free))),
+                    options));
 }
 
 struct Made {
@@ -118,11 +133,15 @@ class Making {
     m_contents = TRY(lock_contents(m_lock, m_options.lock_directory, m_store));
     if (is_there()) return {};
     m_reporter.step("making the image");
+    return or_nothing(key, fill_main(key, base));
+  }
+
+  Result<void> fill_main(const std::string& key, BaseBeside& base) {
     const auto tree = TRY(EnvironmentTree::create(m_store.staging(key) / "tree", m_lock.python));
     Made made;
     TRY(install(*tree, made));
     const BaseSystem system = TRY(base.get());
-    TRY(build(m_contents.builds, system, *tree, made));
+    TRY(build(key, m_contents.builds, system, *tree, made));
     return publish(key, main_manifest(system), *tree, made, system);
   }
 
@@ -132,10 +151,21 @@ class Making {
     const base::FileLock lock = TRY(wait_for(key));
     m_contents = TRY(lock_contents(m_lock, m_options.lock_directory, m_store));
     if (TRY(find(base))) return {};
+    return or_nothing(key, fill_derived(key, base));
+  }
+
+  Result<void> fill_derived(const std::string& key, const BaseSystem& base) {
     const auto tree = TRY(EnvironmentTree::create(m_store.staging(key) / "tree", m_lock.python));
     Made made;
-    TRY(build(m_contents.editables, base, *tree, made));
+    TRY(build(key, m_contents.editables, base, *tree, made));
     return publish(key, derived_manifest(base), *tree, made, base);
+  }
+
+  // Nothing half-made stays behind a failure.
+  Result<void> or_nothing(const std::string& key, Result<void> made) const {
+    if (made) return made;
+    (void)base::remove_tree(m_store.staging(key));
+    return base::fail(with_need(std::move(made).error(), m_lock, m_options));
   }
 
   // The image without editables.
@@ -184,11 +214,12 @@ class Making {
     return install_wheels(m_store, std::move(sources), options, m_reporter);
   }
 
-  Result<void> build(std::vector<LockedBuild>& builds, const BaseSystem& base, EnvironmentTree& tree, Made& made) {
+  Result<void> build(const std::string& key, std::vector<LockedBuild>& builds, const BaseSystem& base,
+                     EnvironmentTree& tree, Made& made) {
     for (LockedBuild& build : builds) {
       WheelSource source{.name = build.package.name, .version = build.package.version, .sha256 = build.sha256};
-      const std::unordered_map<std::string, std::string> no_output;
-      const fs::path output = TRY(base::make_temporary_directory(m_store.folder("staging"), "built"));
+      // Beside the tree, so that it goes with it should this process die.
+      const fs::path output = TRY(base::make_temporary_directory(m_store.staging(key), "built"));
       auto done = build_one(build, base, output, source, tree, made);
       TRY(base::remove_tree(output));
       TRY(std::move(done));

@@ -36,11 +36,33 @@ Result<void> copy_file(int from_folder, const std::string& from, int to_folder, 
   return {};
 }
 
-std::string venv_configuration(const std::string& python) {
-  return fmt::format("home = /usr/bin\ninclude-system-site-packages = false\nversion = {}\n", python);
+}  // namespace
+
+std::vector<OwnFile> own_files(const std::string& python) {
+  return {{.path = "bin/python", .link = "/usr/bin/python" + python},
+          {.path = "bin/python3", .link = "python"},
+          {.path = "bin/python" + python, .link = "python"},
+          {.path = "lib64", .link = "lib"},
+          {.path = "pyvenv.cfg",
+           .content = fmt::format("home = /usr/bin\ninclude-system-site-packages = false\nversion = {}\n", python)}};
 }
 
-}  // namespace
+std::vector<OwnFile> own_files(const WheelTree& tree, const std::string& python, const Addition& addition) {
+  if (!tree.has_headers() && addition.direct_url.empty()) return {};
+  std::vector<OwnFile> files;
+  std::vector<TreeFile> additions;
+  const std::string info = fmt::format("lib/python{}/site-packages/{}/", python, tree.dist_info);
+  if (!addition.direct_url.empty()) {
+    base::Sha256 hash;
+    hash.update(addition.direct_url);
+    additions.push_back({.path = fmt::format("site/{}/direct_url.json", tree.dist_info),
+                         .size = addition.direct_url.size(),
+                         .digest = hash.finish()});
+    files.push_back({.path = info + "direct_url.json", .content = addition.direct_url});
+  }
+  files.push_back({.path = info + "RECORD", .content = record_text(tree, python, additions)});
+  return files;
+}
 
 Result<void> link_or_copy(int from_folder, const std::string& from, int to_folder, const std::string& to,
                           bool* copied) {
@@ -65,13 +87,12 @@ Result<std::unique_ptr<EnvironmentTree>> EnvironmentTree::create(const fs::path&
   std::unique_ptr<EnvironmentTree> tree(new EnvironmentTree(TRY(Beneath::open(prefix)), python));
   TRY(tree->m_root.make_folder("bin"));
   TRY(tree->m_root.make_folder(fmt::format("lib/python{}/site-packages", python)));
-  const std::string interpreter = "/usr/bin/python" + python;
-  const std::string versioned = "bin/python" + python;
-  for (const auto& [target, link] : {std::pair(interpreter.c_str(), "bin/python"), std::pair("python", "bin/python3"),
-                                     std::pair("python", versioned.c_str()), std::pair("lib", "lib64")})
-    if (::symlinkat(target, tree->m_root.descriptor(), link) != 0)
-      return base::fail(base::errno_error(fmt::format("cannot create {}", link), errno));
-  TRY(tree->m_root.write("pyvenv.cfg", venv_configuration(python), 0444));
+  for (const OwnFile& file : own_files(python)) {
+    if (file.link.empty())
+      TRY(tree->m_root.write(file.path, file.content, 0444));
+    else if (::symlinkat(file.link.c_str(), tree->m_root.descriptor(), file.path.c_str()) != 0)
+      return base::fail(base::errno_error(fmt::format("cannot create {}", file.path), errno));
+  }
   return tree;
 }
 
@@ -134,21 +155,8 @@ Result<void> EnvironmentTree::add(const WheelTree& tree, const fs::path& folder,
     TRY(make_parent(path));
     TRY(link(source.get(), file, path, name));
   }
-  return own_record ? write_own(tree, addition) : Result<void>();
-}
-
-Result<void> EnvironmentTree::write_own(const WheelTree& tree, const Addition& addition) {
-  std::vector<TreeFile> additions;
-  const std::string info = fmt::format("lib/python{}/site-packages/{}/", m_python, tree.dist_info);
-  if (!addition.direct_url.empty()) {
-    base::Sha256 hash;
-    hash.update(addition.direct_url);
-    additions.push_back({.path = fmt::format("site/{}/direct_url.json", tree.dist_info),
-                         .size = addition.direct_url.size(),
-                         .digest = hash.finish()});
-    TRY(m_root.write(info + "direct_url.json", addition.direct_url, 0444));
-  }
-  return m_root.write(info + "RECORD", record_text(tree, m_python, additions), 0444);
+  for (const OwnFile& file : own_files(tree, m_python, addition)) TRY(m_root.write(file.path, file.content, 0444));
+  return {};
 }
 
 std::vector<Collision> EnvironmentTree::collisions() const {

@@ -30,6 +30,16 @@ struct Addition {
   std::string direct_url;  // content of direct_url.json (PyPA "Recording the Direct URL Origin"); "": none
 };
 
+// A file below /opt/env that no wheel brings: a symbolic link, or a text.
+struct OwnFile {
+  std::string path, link = {}, content = {};
+};
+// Interpreter links and pyvenv.cfg.
+[[nodiscard]] std::vector<OwnFile> own_files(const std::string& python);
+// What is written for a wheel instead of its own RECORD, where an image adds to it or places its headers.
+[[nodiscard]] std::vector<OwnFile> own_files(const WheelTree& tree, const std::string& python,
+                                             const Addition& addition);
+
 class EnvironmentTree {
  public:
   // Makes `root` with the environment's own files: interpreter links and pyvenv.cfg.
@@ -55,7 +65,6 @@ class EnvironmentTree {
   [[nodiscard]] bool owns(const std::string& path, const std::string& name);
   [[nodiscard]] Result<void> make_parent(const std::string& path);
   [[nodiscard]] Result<void> link(int folder, const TreeFile& file, const std::string& path, const std::string& name);
-  [[nodiscard]] Result<void> write_own(const WheelTree& tree, const Addition& addition);
 
   Beneath m_root;  // at opt/env
   std::string m_python;

@@ -83,11 +83,34 @@ struct PruneResult {
                                         Reporter& reporter);
 
 struct StoreFault {
+  enum class Kind {
+    damaged,   // `owner` can't be used as it is
+    mode,      // of a file that is right otherwise
+    stranger,  // a file that belongs to nothing
+    leftover,  // of a build that ended early; the next one of the same thing would remove it
+  } kind = Kind::damaged;
   std::string what;  // "wheel torch-2.6.0…: torch/lib/libc10.so differs from RECORD"
   std::filesystem::path path;
+  std::filesystem::path owner;  // the tree of a wheel, image, bytecode layer or base that it is a part of
+  unsigned right_mode = 0;
 };
-// Every file of every wheel against RECORD, every image link against its wheel, every manifest against its name.
+// Every file of every wheel against RECORD, every base against its digest, every file and link of every image against
+// its wheels, every manifest against its name, and what belongs to nothing.
 [[nodiscard]] Result<std::vector<StoreFault>> verify_store(const std::filesystem::path& store, Reporter& reporter);
+
+struct RepairOptions {
+  std::vector<std::string> keep_images;  // ids used by live runs
+};
+struct RepairResult {
+  std::vector<StoreFault> repaired;
+  std::vector<StoreFault> left;     // something that a live run uses
+  std::vector<std::string> images;  // ids of the images that went: damaged, or made from what was
+};
+// Verifies, then removes what is damaged and every image made from it, so that the next build fetches and makes it
+// again. What a live run uses, or an image used some seconds ago, is left as it is. Waits a while for builds to end.
+// Errors: conflict (a build goes on).
+[[nodiscard]] Result<RepairResult> repair_store(const std::filesystem::path& store, const RepairOptions& options,
+                                                Reporter& reporter);
 
 // ---- bases (base_system.cpp) ----
 struct BaseRecipe {

@@ -426,6 +426,7 @@ void Pipeline::submit_entries(Wheel& wheel) {
 
 Result<void> Pipeline::give_tree(const WheelSource& source) {
   const fs::path folder = m_store.wheel(source.sha256);
+  base::ArrivingFile::remove(m_store.part(source.sha256));  // of a builder that died between its two last steps
   if (m_options.on_tree) {
     const WheelTree tree = TRY(read_wheel_tree(folder));
     TRY(m_options.on_tree(source, tree, folder));

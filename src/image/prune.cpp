@@ -68,12 +68,7 @@ class Pruning {
     } else {
       m_result.freed += Bytes{own_size(tree)};
     }
-    // Out of sight by one rename first: what is half removed must not look whole.
-    const fs::path doomed = m_store.staging("removed-" + tree.filename().string());
-    TRY(base::remove_tree(doomed));
-    if (::rename(tree.c_str(), doomed.c_str()) != 0)
-      return base::fail(base::errno_error(fmt::format("cannot remove {}", tree.string()), errno));
-    return base::remove_tree(doomed);
+    return m_store.discard(tree);
   }
 
   // Of the images to keep: their parents too.

@@ -17,7 +17,21 @@ namespace {
 constexpr std::array<const char*, 7> k_folders{"wheels",   "downloads", "built", "images",
                                                "bytecode", "staging",   "locks"};
 
+constexpr std::string_view k_removed = "removed-";
+
+// A tree without this file was not finished, or lost it.
+const char* marker_of(const fs::path& place) {
+  const fs::path kind = place.parent_path().filename();
+  if (kind == "wheels" || kind == "bytecode") return "meta.json";
+  return kind == "images" ? "manifest.json" : ".";
+}
+
 }  // namespace
+
+bool is_locked(const fs::path& file) {
+  const base::Fd fd(::open(file.c_str(), O_RDWR | O_CLOEXEC));
+  return fd.valid() && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0;
+}
 
 std::string wheel_key(std::string_view sha256) {
   return fmt::format("wheel-{}.{}", sha256, k_layout);
@@ -89,8 +103,30 @@ Result<std::optional<base::FileLock>> Store::try_lock(std::string_view key) cons
 
 Result<void> Store::publish(std::string_view key, const fs::path& place) const {
   if (::rename(staging(key).c_str(), place.c_str()) == 0) return {};
-  if (errno == EEXIST || errno == ENOTEMPTY) return base::remove_tree(staging(key));
+  if (errno == EEXIST || errno == ENOTEMPTY) {
+    if (::access((place / marker_of(place)).c_str(), F_OK) == 0) return base::remove_tree(staging(key));
+    TRY(discard(place));
+    if (::rename(staging(key).c_str(), place.c_str()) == 0) return {};
+  }
   return base::fail(base::errno_error(fmt::format("cannot move {} into place", place.string()), errno));
+}
+
+Result<void> Store::discard(const fs::path& tree) const {
+  const fs::path doomed = staging(fmt::format("{}{}", k_removed, tree.filename().string()));
+  TRY(base::remove_tree(doomed));
+  if (::rename(tree.c_str(), doomed.c_str()) != 0)
+    return base::fail(base::errno_error(fmt::format("cannot remove {}", tree.string()), errno));
+  return base::remove_tree(doomed);
+}
+
+std::vector<fs::path> Store::stale_staging() const {
+  std::vector<fs::path> stale;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(m_root / "staging", ignored)) {
+    const std::string key = entry.path().filename().string();
+    if (!is_locked(m_root / "locks" / fmt::format("{}.lock", key))) stale.push_back(entry.path());
+  }
+  return stale;
 }
 
 }  // namespace startrail::image

@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/files.hpp"
@@ -49,14 +50,21 @@ class Store {
   // The right to write what has this key. Whoever gets it finds no staging left by a dead owner.
   [[nodiscard]] Result<base::FileLock> lock(std::string_view key) const;
   [[nodiscard]] Result<std::optional<base::FileLock>> try_lock(std::string_view key) const;
-  // staging/<key> becomes `place`; what is there already wins. The caller holds the key's lock.
+  // staging/<key> becomes `place`; a whole one that is there already wins, a damaged one is replaced. The caller holds
+  // the key's lock.
   [[nodiscard]] Result<void> publish(std::string_view key, const std::filesystem::path& place) const;
+  // Removes a tree, by one rename first: what is half removed must not look whole.
+  [[nodiscard]] Result<void> discard(const std::filesystem::path& tree) const;
+  // What dead owners left in staging. The caller holds `use`.
+  [[nodiscard]] std::vector<std::filesystem::path> stale_staging() const;
 
  private:
   explicit Store(std::filesystem::path root) : m_root(std::move(root)) {}
   std::filesystem::path m_root;
 };
 
+// Somebody holds this lock file just now.
+[[nodiscard]] bool is_locked(const std::filesystem::path& file);
 [[nodiscard]] std::string wheel_key(std::string_view sha256);
 
 }  // namespace startrail::image

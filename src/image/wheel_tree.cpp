@@ -57,6 +57,11 @@ std::string normalized_name(std::string_view name) {
   return result;
 }
 
+std::string cache_tag(std::string python) {
+  std::erase(python, '.');
+  return "cpython-" + python;
+}
+
 std::string environment_path(std::string_view path, std::string_view python, std::string_view name) {
   const auto [scheme, rest] = split_scheme(path);
   if (scheme == "site") return fmt::format("lib/python{}/site-packages/{}", python, rest);

@@ -30,6 +30,9 @@ struct WheelTree {
   [[nodiscard]] bool has_headers() const;
 };
 
+// "cpython-311", as sys.implementation.cache_tag has it, of "3.11".
+[[nodiscard]] std::string cache_tag(std::string python);
+
 [[nodiscard]] Json to_json(const WheelTree& tree);
 // Errors: corrupt, not_found.
 [[nodiscard]] Result<WheelTree> read_wheel_tree(const std::filesystem::path& tree);

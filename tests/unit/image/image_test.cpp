@@ -48,7 +48,9 @@ class Images : public StoreFixture {
     lent.make_base = [this, find = lent.find_base](const fs::path& store, const BaseRecipe& recipe,
                                                    Reporter&) -> Result<BaseSystem> {
       ++bases_made;
-      EXPECT_TRUE(base::make_directories(store / "bases" / base_digest / "root" / "usr"));
+      const fs::path folder = store / "bases" / base_digest;
+      EXPECT_TRUE(base::make_directories(folder / "root" / "usr"));
+      EXPECT_TRUE(base::write_file_atomic(folder / "meta.json", R"({"digest": ")" + base_digest + "\"}"));
       return *find(store, recipe.digest);
     };
     lent.build_wheel = [this](const lock::LockedPackage& package, const SourceBuild& build, const machine::Machine&,
@@ -112,7 +114,8 @@ class Images : public StoreFixture {
     }
   }
 
-  std::string base_digest = std::string(64, 'b');
+  // Of the lent base: one empty folder.
+  std::string base_digest = base::sha256_hex("dir 755 usr \n");
   std::atomic<int> bases_made{0}, wheels_built{0};
   Listener listener;
 };
@@ -222,12 +225,24 @@ TEST_F(Images, namespace_packages_are_merged) {
 TEST_F(Images, an_archive_records_where_it_came_from) {
   lock::Lock lock = lock_of({simple()});
   lock.packages[0].kind = lock::PackageKind::archive;
-  lock.packages[0].artifact.url = lock.packages[0].artifact.url;
   const Image image = made(lock);
   EXPECT_THAT(content(site(image) / "demo-1.0.dist-info/direct_url.json"), HasSubstr("archive_info"));
   EXPECT_THAT(content(site(image) / "demo-1.0.dist-info/RECORD"),
               HasSubstr("demo-1.0.dist-info/direct_url.json,sha256="));
   EXPECT_THAT(faults(), IsEmpty());
+}
+
+TEST_F(Images, an_archive_beside_the_lock_is_recorded_where_code_in_the_image_sees_it) {
+  lock::Lock lock = lock_of({simple()});
+  lock::LockedPackage& archive = lock.packages[0];
+  archive.kind = lock::PackageKind::archive;
+  archive.artifact.url = "";
+  archive.artifact.path = "größe/" + archive.artifact.filename;
+  fs::create_directories(m_folder / "größe");
+  fs::copy_file(m_folder / "files" / archive.artifact.filename, m_folder / archive.artifact.path);
+  const Image image = made(lock);
+  EXPECT_THAT(content(site(image) / "demo-1.0.dist-info/direct_url.json"),
+              HasSubstr("\"url\":\"file:///workspace/gr%C3%B6%C3%9Fe/demo-1.0-"));
 }
 
 TEST_F(Images, headers_lie_beside_the_environments_python_and_are_recorded) {
@@ -415,7 +430,9 @@ class Verify : public Images {
  protected:
   void SetUp() override {
     Images::SetUp();
-    image = made(lock_of({simple(), simple("more")}));
+    lock = lock_of({simple(), simple("more")});
+    image = made(lock);
+    other = made(lock_of({simple("more")}));
     ASSERT_THAT(faults(), IsEmpty());
   }
   void expect_fault(const std::string& what) {
@@ -426,12 +443,35 @@ class Verify : public Images {
     EXPECT_THAT(all, HasSubstr(what));
   }
   [[nodiscard]] fs::path file() const { return site(image) / "demo/__init__.py"; }
-  Image image;
+  [[nodiscard]] fs::path wheel_of(const std::string& name) const {
+    for (const auto& entry : fs::directory_iterator(root() / "wheels"))
+      if (fs::exists(entry.path() / "site" / name)) return entry.path();
+    return {};
+  }
+  static void flip(const fs::path& path) {
+    const base::Fd fd = *base::open_file(path, O_WRONLY);
+    ASSERT_EQ(::pwrite(fd.get(), "X", 1, 3), 1);
+  }
+  RepairResult repaired(const RepairOptions& options = {}) {
+    age();
+    auto result = repair_store(root(), options, listener);
+    EXPECT_TRUE(result) << (result ? "" : to_text(result.error()));
+    return result ? *result : RepairResult();
+  }
+  // Everything that was wrong is right again, and the image can be made again.
+  void expect_whole_again() {
+    EXPECT_THAT(faults(), IsEmpty());
+    EXPECT_EQ(made(lock).id, image.id);
+    EXPECT_EQ(content(file()), "name = 'demo1.0'\n");
+    EXPECT_THAT(faults(), IsEmpty());
+  }
+  static std::string bare(const Image& image) { return image.id.substr(7); }
+  lock::Lock lock;
+  Image image, other;
 };
 
 TEST_F(Verify, finds_a_flipped_byte) {
-  const base::Fd fd = *base::open_file(file(), O_WRONLY);
-  ASSERT_EQ(::pwrite(fd.get(), "X", 1, 3), 1);
+  flip(file());
   expect_fault("wheel demo-1.0: site/demo/__init__.py differs from RECORD");
 }
 
@@ -453,7 +493,7 @@ TEST_F(Verify, finds_a_wrong_manifest) {
 }
 
 TEST_F(Verify, finds_a_missing_wheel_a_stranger_and_a_changed_mode) {
-  const fs::path wheel = *fs::directory_iterator(root() / "wheels");
+  const fs::path wheel = wheel_of("demo");
   ASSERT_TRUE(base::write_file_atomic(wheel / "site" / "stranger.py", "x"));
   expect_fault("site/stranger.py does not belong to it");
   ::chmod(file().c_str(), 0644);
@@ -465,6 +505,135 @@ TEST_F(Verify, finds_a_missing_wheel_a_stranger_and_a_changed_mode) {
 TEST_F(Verify, finds_a_missing_base) {
   ASSERT_TRUE(base::remove_tree(root() / "bases"));
   expect_fault("its base is missing");
+}
+
+TEST_F(Verify, finds_a_changed_base) {
+  ASSERT_TRUE(base::write_file_atomic(root() / "bases" / base_digest / "root" / "usr" / "stranger", "x"));
+  expect_fault("its files are not those that it was made with");
+}
+
+TEST_F(Verify, finds_strangers_and_changed_links_in_an_image) {
+  ASSERT_TRUE(base::write_file_atomic(site(image) / "sitecustomize.py", "import os\n"));
+  expect_fault("sitecustomize.py does not belong to it");
+  const fs::path python = image.layers.front() / "opt/env/bin/python";
+  fs::remove(python);
+  expect_fault("bin/python is missing");
+  fs::create_symlink("/tmp/evil", python);
+  expect_fault("bin/python is not what its package brings");
+  ASSERT_TRUE(base::write_file_atomic(image.layers.front() / "opt/env/pyvenv.cfg", "home = /tmp\n"));
+  expect_fault("pyvenv.cfg is not what its package brings");
+}
+
+TEST_F(Verify, finds_what_a_killed_build_left_but_not_what_a_live_one_holds) {
+  ASSERT_TRUE(base::make_directories(root() / "staging" / "image-x" / "tree"));
+  {
+    const auto held = base::FileLock::acquire(root() / "locks" / "image-x.lock");
+    ASSERT_TRUE(held);
+    EXPECT_THAT(faults(), IsEmpty());
+  }
+  expect_fault("image-x was left by a build that ended early");
+}
+
+TEST_F(Verify, finds_a_download_of_a_wheel_that_is_here) {
+  const std::string sha256 = wheel_of("demo").filename().string().substr(0, 64);
+  ASSERT_TRUE(base::write_file_atomic(store().part(sha256), "left"));
+  expect_fault("is of a wheel that is here already");
+}
+
+// ---- repair_store ----
+
+class Repair : public Verify {};
+
+TEST_F(Repair, a_whole_store_stays_as_it_is) {
+  age();
+  const auto before = snapshot();
+  const RepairResult result = repaired();
+  EXPECT_THAT(result.repaired, IsEmpty());
+  EXPECT_THAT(result.left, IsEmpty());
+  EXPECT_EQ(snapshot(), before);
+}
+
+TEST_F(Repair, a_damaged_wheel_goes_with_the_images_made_from_it) {
+  flip(file());
+  const RepairResult result = repaired();
+  EXPECT_THAT(result.images, ::testing::ElementsAre(bare(image)));
+  EXPECT_TRUE(wheel_of("demo").empty());
+  EXPECT_TRUE(open(root(), other.id));
+  expect_whole_again();
+}
+
+TEST_F(Repair, a_missing_file_a_lost_meta_and_a_missing_wheel_are_fetched_again) {
+  const std::vector<std::function<void(const fs::path&)>> blows{
+      [](const fs::path& wheel) { fs::remove(wheel / "site/demo/__init__.py"); },
+      [](const fs::path& wheel) { fs::remove(wheel / "meta.json"); },
+      [](const fs::path& wheel) { EXPECT_TRUE(base::remove_tree(wheel)); }};
+  for (const auto& blow : blows) {
+    blow(wheel_of("demo"));
+    EXPECT_THAT(repaired().images, ::testing::ElementsAre(bare(image)));
+    expect_whole_again();
+  }
+}
+
+TEST_F(Repair, a_wrong_mode_is_set_right_and_nothing_goes) {
+  ::chmod(file().c_str(), 0644);
+  EXPECT_THAT(repaired().images, IsEmpty());
+  EXPECT_TRUE(open(root(), image.id));
+  expect_whole_again();
+}
+
+TEST_F(Repair, strangers_and_leftovers_go_and_nothing_else) {
+  ASSERT_TRUE(base::write_file_atomic(wheel_of("demo") / "site" / "stranger.py", "x"));
+  ASSERT_TRUE(base::make_directories(root() / "staging" / "wheel-x" / "site"));
+  ASSERT_TRUE(base::make_directories(root() / "bases" / ("staging-" + std::string(64, 'c')) / "root"));
+  const RepairResult result = repaired();
+  EXPECT_THAT(result.repaired, SizeIs(3));
+  EXPECT_THAT(result.images, IsEmpty());
+  expect_whole_again();
+}
+
+TEST_F(Repair, a_damaged_image_goes_and_its_wheels_stay) {
+  fs::remove(file());
+  EXPECT_THAT(repaired().images, ::testing::ElementsAre(bare(image)));
+  EXPECT_FALSE(wheel_of("demo").empty());
+  expect_whole_again();
+}
+
+TEST_F(Repair, a_changed_base_goes_with_every_image_on_it) {
+  ASSERT_TRUE(base::write_file_atomic(root() / "bases" / base_digest / "root" / "usr" / "stranger", "x"));
+  EXPECT_THAT(repaired().images, SizeIs(2));
+  expect_whole_again();
+  EXPECT_EQ(bases_made, 2);
+}
+
+TEST_F(Repair, what_a_live_run_uses_is_left_as_it_is) {
+  flip(file());
+  fs::remove(site(other) / "more/__init__.py");
+  const RepairResult result = repaired({.keep_images = {image.id}});
+  ASSERT_THAT(result.left, SizeIs(1));
+  EXPECT_THAT(result.left.front().what, HasSubstr("demo/__init__.py differs"));
+  EXPECT_THAT(result.images, ::testing::ElementsAre(bare(other)));
+  EXPECT_TRUE(fs::exists(file()));
+  EXPECT_TRUE(open(root(), image.id));
+  EXPECT_THAT(repaired().left, IsEmpty());
+  expect_whole_again();
+}
+
+TEST_F(Repair, an_image_used_a_moment_ago_is_left_as_it_is) {
+  flip(file());
+  touch_image(store(), bare(image));
+  const auto result = repair_store(root(), {}, listener);
+  ASSERT_TRUE(result);
+  EXPECT_THAT(result->left, SizeIs(1));
+  EXPECT_THAT(result->images, IsEmpty());
+}
+
+TEST_F(Images, a_wheel_that_lost_its_meta_is_replaced_by_the_next_build) {
+  const lock::Lock lock = lock_of({simple()});
+  const Image image = made(lock);
+  fs::remove(fs::directory_iterator(root() / "wheels")->path() / "meta.json");
+  ASSERT_TRUE(base::remove_tree(store().image(image.id)));
+  EXPECT_EQ(made(lock).id, image.id);
+  EXPECT_THAT(faults(), IsEmpty());
 }
 
 // ---- the merged tree alone ----
