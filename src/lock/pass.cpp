@@ -99,7 +99,7 @@ Result<Found> Pass::build(const Probe& candidate) {
 
 // A lock whose sources don't build is none; the wheels are kept for the image.
 Result<void> Pass::build_sources(const Found& found, const Probe& candidate) {
-  const fs::path base =
+  const std::filesystem::path base =
       TRY(m_in.options.base.ensure(found.python.suite, system_packages_of(m_in.needs), m_in.reporter));
   const SourceBuild build{.suite = found.python.suite,
                           .base = base,
