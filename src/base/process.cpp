@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,6 +46,9 @@ std::vector<std::string> environment_words(const std::optional<Environment>& env
   return words;
 }
 
+constexpr std::size_t k_longest_line = 64U << 10U;
+constexpr int k_above_standard = 3;
+
 // Hands complete lines to the callback and keeps the rest.
 class LineSplitter {
  public:
@@ -52,8 +56,13 @@ class LineSplitter {
   void feed(std::string_view data) {
     if (!m_callback) return;
     m_pending += data;
-    for (std::size_t end = 0; (end = m_pending.find('\n')) != std::string::npos; m_pending.erase(0, end + 1))
-      m_callback(std::string_view(m_pending).substr(0, end));
+    std::size_t begin = 0;
+    for (std::size_t end = 0; (end = m_pending.find('\n', begin)) != std::string::npos; begin = end + 1)
+      m_callback(std::string_view(m_pending).substr(begin, end - begin));
+    m_pending.erase(0, begin);
+    if (m_pending.size() < k_longest_line) return;
+    m_callback(m_pending);
+    m_pending.clear();
   }
 
  private:
@@ -74,13 +83,27 @@ void exec_child(Child& child, const fs::path& program, char** argv, char** envp,
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   ::signal(SIGPIPE, SIG_DFL);
+  // Whoever closed 0 to 2 has pipes there, which one dup2 would take from the next.
+  failure_fd = ::fcntl(failure_fd, F_DUPFD_CLOEXEC, k_above_standard);
+  const int input = ::fcntl(child.input.read_end.get(), F_DUPFD_CLOEXEC, k_above_standard);
+  const int output = ::fcntl(child.output.write_end.get(), F_DUPFD_CLOEXEC, k_above_standard);
+  const int errors = ::fcntl(child.errors.write_end.get(), F_DUPFD_CLOEXEC, k_above_standard);
   const bool parent_lives = ::getppid() == parent;
-  if (parent_lives && (directory == nullptr || ::chdir(directory) == 0) && ::dup2(child.input.read_end.get(), 0) >= 0 &&
-      ::dup2(child.output.write_end.get(), 1) >= 0 && ::dup2(child.errors.write_end.get(), 2) >= 0)
+  if (parent_lives && (directory == nullptr || ::chdir(directory) == 0) && ::dup2(input, 0) >= 0 &&
+      ::dup2(output, 1) >= 0 && ::dup2(errors, 2) >= 0)
     ::execve(program.c_str(), argv, envp);
   const int reason = errno;
   [[maybe_unused]] const auto ignored = ::write(failure_fd, &reason, sizeof reason);
   ::_exit(127);
+}
+
+// The errno that the child wrote when it could not become the program; 0 when it did.
+int failure_of(const Fd& pipe) {
+  int reason = 0;
+  ssize_t count = 0;
+  while ((count = ::read(pipe.get(), &reason, sizeof reason)) < 0 && errno == EINTR) {
+  }
+  return count == sizeof reason ? reason : 0;
 }
 
 struct Collector {
@@ -96,14 +119,29 @@ struct Collector {
     if (count < 0 && (errno == EINTR || errno == EAGAIN)) return;
     if (count <= 0) return fd.reset();
     const std::string_view data(buffer.data(), static_cast<std::size_t>(count));
-    (is_error ? result.errors : result.output) += data;
+    keep(is_error ? result.errors : result.output, data);
     if (is_error) lines.feed(data);
+  }
+
+  // Cut only when twice as much has come together, so that each byte is moved once at most.
+  void keep(std::string& kept, std::string_view data) const {
+    kept += data;
+    if (command.output_limit && kept.size() > 2 * command.output_limit->count) keep_last(kept);
+  }
+  void keep_last(std::string& kept) const {
+    if (kept.size() > command.output_limit->count) kept.erase(0, kept.size() - command.output_limit->count);
   }
 
   void write_input() {
     const ssize_t count = ::write(child.input.write_end.get(), pending_input.data(), pending_input.size());
     if (count > 0) pending_input.remove_prefix(static_cast<std::size_t>(count));
     if (pending_input.empty() || (count < 0 && errno != EINTR && errno != EAGAIN)) child.input.write_end.reset();
+  }
+
+  void cut_to_limit() const {
+    if (!command.output_limit) return;
+    keep_last(result.output);
+    keep_last(result.errors);
   }
 
   // Pumps until both outputs are closed or the deadline has passed; false on the latter.
@@ -136,6 +174,15 @@ Environment current_environment() {
       result.emplace(text.substr(0, equals), text.substr(equals + 1));
   }
   return result;
+}
+
+std::string variable_fault(std::string_view name, std::string_view value) {
+  constexpr std::string_view k_never{"= \t\r\n\0", 6};
+  if (name.empty()) return "a variable without a name";
+  if (name.find_first_of(k_never) != std::string_view::npos)
+    return fmt::format("`{}` is no name of a variable", name.substr(0, name.find('\0')));
+  if (value.find('\0') != std::string_view::npos) return fmt::format("the value of {} holds a NUL character", name);
+  return "";
 }
 
 std::optional<std::string> environment_variable(const char* name) {
@@ -194,25 +241,34 @@ Result<ProcessResult> run_process(const Command& command) {
   ::fcntl(child.input.write_end.get(), F_SETFL, O_NONBLOCK);
 
   ProcessResult result;
-  int reason = 0;
-  const bool exec_failed = ::read(failure.read_end.get(), &reason, sizeof reason) == sizeof reason;
-  if (!exec_failed && !Collector{command, child, result}.pump()) {
-    result.timed_out = true;
-    ::kill(-child.pid, SIGKILL);
+  const int reason = failure_of(failure.read_end);
+  if (reason == 0) {
+    Collector collector{command, child, result};
+    result.timed_out = !collector.pump();
+    if (result.timed_out) ::kill(-child.pid, SIGKILL);
+    collector.cut_to_limit();
   }
   int status = 0;
   while (::waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
   }
-  if (exec_failed) return fail(errno_error(fmt::format("cannot run {}", command.argv[0]), reason));
+  if (reason != 0) return fail(errno_error(fmt::format("cannot run {}", command.argv[0]), reason));
   if (WIFEXITED(status)) result.exit_code = WEXITSTATUS(status);
   if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
   return result;
 }
 
+namespace {
+
+std::string first_line_of(const fs::path& file) {
+  const auto text = read_file(file).value_or("");
+  return text.substr(0, text.find('\n'));
+}
+
+}  // namespace
+
 std::string boot_id() {
-  auto text = read_file("/proc/sys/kernel/random/boot_id").value_or("unknown");
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  return text;
+  auto text = first_line_of("/proc/sys/kernel/random/boot_id");
+  return text.empty() ? "unknown" : text;
 }
 
 namespace {
@@ -241,14 +297,28 @@ std::optional<StatFields> read_stat(pid_t pid) {
 
 }  // namespace
 
+ProcessPlace process_place() {
+  ProcessPlace place{.machine = first_line_of("/etc/machine-id")};
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) == 0) place.host = host.data();
+  struct stat status{};
+  if (::stat("/proc/self/ns/pid", &status) == 0) place.pid_namespace = status.st_ino;
+  return place;
+}
+
 Result<ProcessIdentity> process_identity(pid_t pid) {
   const auto fields = read_stat(pid);
   if (!fields) return fail(ErrorCode::not_found, fmt::format("there is no process {}", pid));
-  return ProcessIdentity{.boot_id = boot_id(), .pid = pid, .start_ticks = fields->start_ticks};
+  return ProcessIdentity{
+      .boot_id = boot_id(), .pid = pid, .start_ticks = fields->start_ticks, .place = process_place()};
+}
+
+bool is_of_here(const ProcessIdentity& identity) {
+  return identity.place.host.empty() || identity.place == process_place();
 }
 
 bool is_alive(const ProcessIdentity& identity) {
-  if (identity.pid <= 0 || identity.boot_id != boot_id()) return false;
+  if (identity.pid <= 0 || !is_of_here(identity) || identity.boot_id != boot_id()) return false;
   const auto fields = read_stat(identity.pid);
   return fields && fields->start_ticks == identity.start_ticks && fields->state != 'Z' && fields->state != 'X';
 }

@@ -1,6 +1,8 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -164,6 +166,77 @@ TEST(Process, an_identity_does_not_match_another_boot_or_another_start) {
   other = identity;
   other.boot_id = "another";
   EXPECT_FALSE(is_alive(other));
+}
+
+TEST(Process, an_identity_of_another_machine_or_pid_namespace_says_nothing_here) {
+  const auto identity = *process_identity(::getpid());
+  EXPECT_TRUE(is_of_here(identity));
+  auto other_host = identity, other_machine = identity, other_namespace = identity, written_before = identity;
+  other_host.place.host += "-2";
+  other_machine.place.machine += "0";
+  other_namespace.place.pid_namespace += 1;
+  written_before.place = {};
+  for (const auto& other : {other_host, other_machine, other_namespace}) {
+    EXPECT_FALSE(is_of_here(other));
+    EXPECT_FALSE(is_alive(other));
+  }
+  EXPECT_TRUE(is_alive(written_before));
+}
+
+TEST(Process, of_an_output_over_its_limit_the_end_is_kept) {
+  std::size_t longest = 0;
+  const auto result = run_process(
+      {.argv = {"sh", "-c", "head -c 3000000 /dev/zero; printf end; head -c 3000000 /dev/zero >&2; printf last >&2"},
+       .output_limit = Bytes{1000},
+       .on_error_line = [&](std::string_view line) { longest = std::max(longest, line.size()); }});
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->output.size(), 1000U);
+  EXPECT_TRUE(result->output.ends_with("end"));
+  EXPECT_EQ(result->errors.size(), 1000U);
+  EXPECT_TRUE(result->errors.ends_with("last"));
+  EXPECT_GT(longest, 0U) << "a line that never ends is handed over in parts";
+  EXPECT_LT(longest, 1'000'000U);
+}
+
+TEST(Process, a_caller_without_standard_streams_gets_the_right_ones_back) {
+  const pid_t caller = ::fork();
+  if (caller == 0) {
+    for (const int fd : {0, 1, 2}) ::close(fd);
+    const auto result = run_process({.argv = {"sh", "-c", "cat; echo error >&2"}, .input = "given"});
+    ::_exit(result && result->output == "given" && result->errors == "error\n" ? 0 : 1);
+  }
+  int status = -1;
+  ::waitpid(caller, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(Process, signals_meanwhile_do_not_hide_that_a_program_could_not_be_run) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(write_file_atomic(folder.path / "broken", "#!/no/such/interpreter\n", 0755));
+  const pid_t caller = ::fork();
+  if (caller == 0) {
+    struct sigaction action{};
+    action.sa_handler = [](int) {};
+    ::sigaction(SIGALRM, &action, nullptr);
+    const itimerval often{{0, 1000}, {0, 1000}};
+    ::setitimer(ITIMER_REAL, &often, nullptr);
+    for (int round = 0; round < 20; ++round)
+      if (run_process({.argv = {(folder.path / "broken").string()}})) ::_exit(1);
+    ::_exit(0);
+  }
+  int status = -1;
+  ::waitpid(caller, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(Process, a_variable_that_no_program_can_be_given_is_told) {
+  EXPECT_EQ(variable_fault("SEED", "1 = \n"), "");
+  for (const char* name : {"", "A=B", "A B", "A\nB"}) EXPECT_NE(variable_fault(name, "1"), "") << name;
+  EXPECT_NE(variable_fault(std::string_view("A\0B", 3), "1"), "");
+  EXPECT_NE(variable_fault("A", std::string_view("1\0"
+                                                 "2",
+                                                 3)),
+            "");
 }
 
 TEST(Shell, words_survive_quoting_and_splitting) {
