@@ -49,13 +49,14 @@ class Watch {
   base::Fd m_inotify;
 };
 
-// A pidfd of the process that owns the run: it becomes readable at its death, also by SIGKILL.
+// A pidfd of the process that owns the run: it becomes readable at its death, also by SIGKILL. None for a process of
+// another machine.
 class OwnerWatch {
  public:
   void look_at(const base::ProcessIdentity& owner) {
     if (owner == m_owner) return;
     m_owner = owner;
-    m_pidfd = owner.pid > 0 && owner.pid != ::getpid()
+    m_pidfd = owner.pid > 0 && owner.pid != ::getpid() && base::is_of_here(owner)
                   ? base::Fd(static_cast<int>(::syscall(SYS_pidfd_open, owner.pid, 0)))
                   : base::Fd();
   }

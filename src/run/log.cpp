@@ -20,6 +20,7 @@ namespace {
 constexpr std::size_t k_record_size = 16;
 constexpr std::size_t k_records_per_read = 4096;
 constexpr std::uint64_t k_bytes_per_read = 1ULL << 20U;
+constexpr std::size_t k_kept_end = 64U << 10U;
 
 struct IndexRecord {
   std::uint64_t end = 0;
@@ -99,28 +100,64 @@ Result<std::uint64_t> record_after(int fd, std::uint64_t offset, const fs::path&
 
 }  // namespace
 
-LogWriter::LogWriter(base::Fd log, base::Fd index, std::uint64_t size)
-    : m_log(std::move(log)), m_index(std::move(index)), m_size(size) {}
+LogWriter::LogWriter(base::Fd log, base::Fd index, std::uint64_t size, Bytes limit)
+    : m_log(std::move(log)), m_index(std::move(index)), m_size(size), m_limit(limit) {}
 
-Result<LogWriter> LogWriter::open(const fs::path& run_directory) {
+Result<LogWriter> LogWriter::open(const fs::path& run_directory, Bytes limit) {
   base::Fd log = TRY(base::open_file(run_directory / k_log_file, O_WRONLY | O_CREAT | O_APPEND, 0600));
   base::Fd index = TRY(base::open_file(run_directory / k_log_index_file, O_WRONLY | O_CREAT | O_APPEND, 0600));
   const std::uint64_t whole = size_of(index.get()) / k_record_size * k_record_size;
   if (whole != size_of(index.get()) && ::ftruncate(index.get(), static_cast<off_t>(whole)) != 0)
     return fail(base::errno_error(fmt::format("cannot repair {}", (run_directory / k_log_index_file).string()), errno));
   const std::uint64_t size = size_of(log.get());
-  return LogWriter(std::move(log), std::move(index), size);
+  return LogWriter(std::move(log), std::move(index), size, limit);
 }
 
-// Bytes first, record second: a reader never sees a record whose bytes aren't there.
 Result<void> LogWriter::append(Stream stream, std::string_view data) {
+  const std::uint64_t room = m_limit.count > m_size && !m_over ? m_limit.count - m_size : 0;
+  const std::string_view fits = data.substr(0, std::min<std::uint64_t>(room, data.size()));
+  drop(data.substr(fits.size()));
+  TRY(write(stream, fits));
+  if (m_over || m_dropped == 0) return {};
+  m_over = true;
+  return write(Stream::errors, fmt::format("\ntrail: this log has reached {}; of what follows only the last {} will be "
+                                           "kept, and written here at the end\n",
+                                           base::to_binary_text(m_limit), base::to_binary_text({k_kept_end})));
+}
+
+void LogWriter::drop(std::string_view data) {
+  m_dropped += data.size();
+  m_end += data;
+  if (m_end.size() > 2 * k_kept_end) m_end.erase(0, m_end.size() - k_kept_end);
+}
+
+Result<void> LogWriter::finish() {
+  if (m_dropped == 0) return {};
+  if (m_end.size() > k_kept_end) m_end.erase(0, m_end.size() - k_kept_end);
+  if (const std::uint64_t missing = m_dropped - m_end.size(); missing > 0)
+    TRY(write(Stream::errors, fmt::format("\ntrail: {} bytes of the output are missing here\n", missing)));
+  m_dropped = 0;
+  return write(Stream::output, std::exchange(m_end, {}));
+}
+
+// Bytes first, record second: a reader never sees a record whose bytes aren't there. What a full disk cut short is
+// put right, so that later records say the truth again.
+Result<void> LogWriter::write(Stream stream, std::string_view data) {
   if (data.empty()) return {};
-  TRY(base::write_all(m_log.get(), data, k_log_file));
+  if (auto written = base::write_all(m_log.get(), data, k_log_file); !written) {
+    m_size = size_of(m_log.get());
+    return written;
+  }
   m_size += data.size();
   const IndexRecord record{htole64(m_size), htole64(now_in_milliseconds() << 1U | static_cast<std::uint64_t>(stream))};
   std::array<char, k_record_size> bytes{};
   std::memcpy(bytes.data(), &record, bytes.size());
-  return base::write_all(m_index.get(), {bytes.data(), bytes.size()}, k_log_index_file);
+  auto indexed = base::write_all(m_index.get(), {bytes.data(), bytes.size()}, k_log_index_file);
+  if (!indexed) {
+    const std::uint64_t whole = size_of(m_index.get()) / k_record_size * k_record_size;
+    [[maybe_unused]] const auto cut = ::ftruncate(m_index.get(), static_cast<off_t>(whole));
+  }
+  return indexed;
 }
 
 LogReader::LogReader(fs::path run_directory) : m_directory(std::move(run_directory)) {}

@@ -11,20 +11,31 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/units.hpp"
 
 namespace startrail::run {
 
 class LogWriter {
  public:
+  static constexpr Bytes k_limit{1ULL << 30U};
   // Goes on where an earlier writer stopped; a torn index record is cut off.
-  [[nodiscard]] static Result<LogWriter> open(const std::filesystem::path& run_directory);
+  [[nodiscard]] static Result<LogWriter> open(const std::filesystem::path& run_directory, Bytes limit = k_limit);
   enum class Stream { output = 0, errors = 1 };
+  // Up to `limit` bytes; a line then says so, and of what follows only the last 64 KiB are kept, for `finish`.
   [[nodiscard]] Result<void> append(Stream stream, std::string_view data);
+  // Writes the end of an output that was over the limit, with a line that says how much is missing before it.
+  [[nodiscard]] Result<void> finish();
 
  private:
-  LogWriter(base::Fd log, base::Fd index, std::uint64_t size);
+  LogWriter(base::Fd log, base::Fd index, std::uint64_t size, Bytes limit);
+  Result<void> write(Stream stream, std::string_view data);
+  void drop(std::string_view data);
   base::Fd m_log, m_index;
   std::uint64_t m_size = 0;
+  Bytes m_limit;
+  bool m_over = false;          // the line has been said
+  std::uint64_t m_dropped = 0;  // bytes over the limit
+  std::string m_end;            // the last of them
 };
 
 struct LogChunk {

@@ -69,13 +69,18 @@ sandbox::Mount mount_from_json(const Json& json) {
 
 Json identity_to_json(const base::ProcessIdentity& identity) {
   if (identity.pid == 0) return nullptr;
-  return {{"boot_id", identity.boot_id}, {"pid", identity.pid}, {"start_ticks", identity.start_ticks}};
+  return {{"boot_id", identity.boot_id},         {"pid", identity.pid},
+          {"start_ticks", identity.start_ticks}, {"machine", identity.place.machine},
+          {"host", identity.place.host},         {"pid_namespace", identity.place.pid_namespace}};
 }
 
 base::ProcessIdentity identity_from_json(const Json& json) {
   return {.boot_id = string_at(json, "boot_id"),
           .pid = static_cast<pid_t>(integer_at(json, "pid")),
-          .start_ticks = static_cast<unsigned long long>(integer_at(json, "start_ticks"))};
+          .start_ticks = static_cast<unsigned long long>(integer_at(json, "start_ticks")),
+          .place = {.machine = string_at(json, "machine"),
+                    .host = string_at(json, "host"),
+                    .pid_namespace = static_cast<unsigned long long>(integer_at(json, "pid_namespace"))}};
 }
 
 }  // namespace
@@ -101,6 +106,7 @@ Json to_json(const RunSpec& spec) {
           {"gpus", spec.gpus},
           {"gpus_requested_all", spec.gpus_requested_all},
           {"stop_grace_seconds", spec.stop_grace_seconds},
+          {"scratch_after", spec.scratch_after == sandbox::Scratch::kept ? "kept" : "discarded"},
           {"rerun_of", spec.rerun_of}};
 }
 
@@ -119,6 +125,8 @@ Result<RunSpec> run_spec_from_json(const Json& json) {
       .network = string_at(json, "network") == "none" ? sandbox::Network::none : sandbox::Network::host,
       .gpus_requested_all = base::boolean_at(json, "gpus_requested_all", true),
       .stop_grace_seconds = static_cast<int>(integer_at(json, "stop_grace_seconds", 30)),
+      .scratch_after =
+          string_at(json, "scratch_after") == "kept" ? sandbox::Scratch::kept : sandbox::Scratch::discarded,
       .rerun_of = string_at(json, "rerun_of"),
   };
   if (spec.id.empty() || spec.command.empty() || !spec.workspace.is_absolute())

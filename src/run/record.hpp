@@ -33,6 +33,7 @@ struct RunSpec {
   std::vector<int> gpus;          // indexes; empty: none
   bool gpus_requested_all = true;
   int stop_grace_seconds = 30;
+  sandbox::Scratch scratch_after = sandbox::Scratch::discarded;  // /mnt/temp goes in any case
   std::string rerun_of;
 };
 [[nodiscard]] Json to_json(const RunSpec& spec);
@@ -85,8 +86,12 @@ struct StopRequest {
 
 // The supervisor's way to write a status without opening the database twice: file first; the index follows
 // when the state is final (a live run's state is always read from its file).
+// The process that the file names as the owner may leave out states that it could not write (a full disk).
 // Errors: conflict when the state may not follow the one in the file; nothing is written then.
 [[nodiscard]] Result<void> write_status(const std::filesystem::path& run_directory, const Status& status);
+// The same for a judgement about somebody else's run: only while the file still holds `seen`'s state and owner.
+[[nodiscard]] Result<void> replace_status(const std::filesystem::path& run_directory, const Status& seen,
+                                          const Status& status);
 [[nodiscard]] Result<Status> read_status(const std::filesystem::path& run_directory);
 
 // Files of runs/<id>/.

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "base/files.hpp"
+#include "run/beneath.hpp"
 #include "run/snapshot_digests.hpp"
 #include "run/snapshot_listing.hpp"
 #include "run/snapshot_manifest.hpp"
@@ -63,6 +64,12 @@ std::string printable(std::string_view name) {
   return shown;
 }
 
+std::string reason_of(int error_number) {
+  if (error_number == ELOOP) return "behind a symbolic link";
+  if (error_number == EACCES || error_number == EPERM) return "permission denied";
+  return std::strerror(error_number);
+}
+
 // One snapshot being taken.
 class Taking {
  public:
@@ -74,6 +81,7 @@ class Taking {
         m_digests(snapshots, m_folder) {}
 
   Result<Snapshot> run() {
+    m_beneath.emplace(TRY(Beneath::open(m_folder)));
     const Listing listing = TRY(list_files(m_folder));
     for (const auto& path : listing.paths) consider(path);
     for (const auto& omission : listing.omitted) m_omissions.push_back(omission);
@@ -92,27 +100,23 @@ class Taking {
 
   // Sorts one path into link, candidate, omission, or nothing (a tracked file that was deleted).
   void consider(const std::string& path) {
-    struct stat status{};
-    if (::lstat((m_folder / path).c_str(), &status) != 0) {
-      if (errno != ENOENT && errno != ENOTDIR) omit(path, std::strerror(errno));
-      return;
-    }
+    const auto status = m_beneath->look_at(path);
+    if (!status && (status.error() == ENOENT || status.error() == ENOTDIR)) return;
     if (!is_utf8(path)) return omit(printable(path), "its name is not UTF-8");
-    const Bytes size{static_cast<std::uint64_t>(status.st_size)};
-    if (S_ISLNK(status.st_mode)) return add_link(path);
-    if (!S_ISREG(status.st_mode)) return omit(path, "not a regular file");
+    if (!status) return omit(path, reason_of(status.error()));
+    const Bytes size{static_cast<std::uint64_t>(status->st_size)};
+    if (S_ISLNK(status->st_mode)) return add_link(path);
+    if (!S_ISREG(status->st_mode)) return omit(path, "not a regular file");
     if (size > m_limits.per_file)
       return omit(path, size, fmt::format("over the {} file cap", base::to_binary_text(m_limits.per_file)));
-    m_candidates.push_back({.path = path, .stamp = stamp_of(status), .executable = (status.st_mode & S_IXUSR) != 0});
+    m_candidates.push_back({.path = path, .stamp = stamp_of(*status), .executable = (status->st_mode & S_IXUSR) != 0});
   }
 
   void add_link(const std::string& path) {
-    std::string target(4096, '\0');
-    const ssize_t length = ::readlink((m_folder / path).c_str(), target.data(), target.size());
-    if (length < 0) return omit(path, std::strerror(errno));
-    target.resize(static_cast<std::size_t>(length));
-    if (!is_utf8(target)) return omit(path, "its target is not UTF-8");
-    m_manifest.entries.push_back({.path = path, .kind = Manifest::Kind::link, .target = std::move(target)});
+    auto target = m_beneath->target_of(path);
+    if (!target) return omit(path, reason_of(target.error()));
+    if (!is_utf8(*target)) return omit(path, "its target is not UTF-8");
+    m_manifest.entries.push_back({.path = path, .kind = Manifest::Kind::link, .target = std::move(*target)});
   }
 
   // Small files first: code before data.
@@ -140,8 +144,10 @@ class Taking {
     std::atomic<std::size_t> next = 0;
     std::vector<std::optional<Error>> failures(wanted);
     const auto work = [&](std::size_t worker) {
+      auto beneath = Beneath::open(m_folder);
+      if (!beneath) failures[worker] = std::move(beneath).error();
       for (std::size_t i = 0; !failures[worker] && (i = next++) < unknown.size();)
-        failures[worker] = add_content(*unknown[i]);
+        failures[worker] = add_content(*beneath, *unknown[i]);
     };
     {
       std::vector<std::jthread> workers;
@@ -154,8 +160,13 @@ class Taking {
   }
 
   // A fault of the file is an omission; a fault of our store (a full disk) is the snapshot's.
-  [[nodiscard]] std::optional<Error> add_content(Candidate& candidate) const {
-    auto added = m_objects.add(m_folder / candidate.path, m_limits.per_file);
+  [[nodiscard]] std::optional<Error> add_content(Beneath& beneath, Candidate& candidate) const {
+    const auto file = beneath.open_file(candidate.path);
+    if (!file) {
+      candidate.fault = reason_of(file.error());
+      return std::nullopt;
+    }
+    auto added = m_objects.add(file->get(), m_folder / candidate.path, m_limits.per_file);
     if (added) {
       candidate.sha256 = std::move(added->sha256);
       candidate.stamp.size = added->size.count;
@@ -164,7 +175,7 @@ class Taking {
     if (added.error().code == ErrorCode::no_space ||
         added.error().message.find(m_snapshots.string()) != std::string::npos)
       return std::move(added).error();
-    candidate.fault = added.error().code == ErrorCode::permission ? "permission denied" : added.error().message;
+    candidate.fault = added.error().message;
     return std::nullopt;
   }
 
@@ -197,6 +208,7 @@ class Taking {
   }
 
   fs::path m_folder;
+  std::optional<Beneath> m_beneath;
   const fs::path& m_snapshots;
   const SnapshotLimits& m_limits;
   SnapshotObjects m_objects;

@@ -10,6 +10,7 @@
 #include <deque>
 
 #include "base/files.hpp"
+#include "run/beneath.hpp"
 #include "run/git_program.hpp"
 
 namespace startrail::run {
@@ -104,14 +105,15 @@ void list_into(const fs::path& folder, const std::string& prefix, Listing& listi
 bool list_by_git(const fs::path& folder, const std::string& prefix, Listing& listing) {
   const auto output = run_git(folder, {"ls-files", "--cached", "--others", "--exclude-standard", "-z"},
                               ForeignRepositories::allowed, k_git_patience);
-  if (!output || output->empty()) return false;
+  auto beneath = Beneath::open(folder);
+  if (!output || output->empty() || !beneath) return false;
   for (std::string& path : split_at_zeros(*output)) {
     // A nested repository is listed with a slash, a submodule without one.
     while (path.ends_with('/')) path.pop_back();
-    struct stat status{};
-    const fs::path whole = folder / path;
-    if (::lstat(whole.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
-      list_into(whole, prefix + path + "/", listing);
+    // The index may name a folder that lies behind what is a link now.
+    const auto status = beneath->look_at(path);
+    if (status && S_ISDIR(status->st_mode)) {
+      list_into(folder / path, prefix + path + "/", listing);
     } else {
       listing.paths.push_back(prefix + path);
     }

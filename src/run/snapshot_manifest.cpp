@@ -1,6 +1,7 @@
 #include "run/snapshot_manifest.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/files.hpp"
@@ -74,7 +75,9 @@ Result<std::string> write_manifest(const fs::path& snapshots, const Manifest& ma
       base::to_compact_text({{"version", 1}, {"entries", std::move(entries)}, {"omitted", manifest.omitted}}) + "\n";
   std::string id = base::sha256_hex(text);
   const fs::path file = manifest_file(snapshots, id);
-  if (::access(file.c_str(), F_OK) == 0) return id;
+  // By its size too: a power cut may have left the name of one whose bytes never came to the disk.
+  struct stat status{};
+  if (::stat(file.c_str(), &status) == 0 && static_cast<std::size_t>(status.st_size) == text.size()) return id;
   TRY(base::make_directories(file.parent_path(), 0700));
   TRY(base::write_file_atomic(file, text, 0600));
   return id;

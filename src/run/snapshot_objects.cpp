@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <ctime>
 #include <functional>
 #include <memory>
 #include <string_view>
@@ -32,6 +33,8 @@ Error archive_error(archive* handle, const fs::path& file) {
   const int number = archive_errno(handle);
   if (number == ENOSPC || number == EDQUOT || number == EACCES)
     return base::errno_error(fmt::format("cannot write {}", file.string()), number);
+  if (number == EIO || number == ESTALE || number == ENOMEM)
+    return base::errno_error(fmt::format("cannot read {}", file.string()), number);
   const char* reason = archive_error_string(handle);
   return base::error(ErrorCode::corrupt, fmt::format("{}: {}", file.string(), reason == nullptr ? "damaged" : reason));
 }
@@ -132,21 +135,31 @@ fs::path SnapshotObjects::place_of(const std::string& sha256) const {
 }
 
 bool SnapshotObjects::contains(const std::string& sha256) const {
-  return ::access(place_of(sha256).c_str(), F_OK) == 0;
+  struct stat status{};
+  return ::stat(place_of(sha256).c_str(), &status) == 0 && status.st_size > 0;
 }
 
-Result<SnapshotObjects::Added> SnapshotObjects::add(const fs::path& file, Bytes limit) const {
-  const base::Fd fd = TRY(base::open_file(file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
+// The kernel writes dirty pages back within half a minute; by then an object is either durable or gone.
+void SnapshotObjects::make_durable(const std::string& sha256) const {
+  constexpr std::time_t k_written_back_for_sure = 600;
+  const fs::path place = place_of(sha256);
   struct stat status{};
-  if (::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode))
+  if (::stat(place.c_str(), &status) != 0 || ::time(nullptr) - status.st_ctime > k_written_back_for_sure) return;
+  if (const auto object = base::open_file(place, O_RDONLY)) ::fsync(object->get());
+  if (const auto folder = base::open_file(place.parent_path(), O_RDONLY | O_DIRECTORY)) ::fsync(folder->get());
+}
+
+Result<SnapshotObjects::Added> SnapshotObjects::add(int fd, const fs::path& file, Bytes limit) const {
+  struct stat status{};
+  if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode))
     return fail(ErrorCode::invalid_input, fmt::format("{} is not a regular file", file.string()));
-  std::string known = TRY(digest_of(fd.get(), limit, file));
+  std::string known = TRY(digest_of(fd, limit, file));
   if (contains(known)) return Added{std::move(known), {static_cast<std::uint64_t>(status.st_size)}};
   TRY(base::make_directories(m_root, 0700));
   std::string temporary = (m_root / ".adding.XXXXXX").string();
   const base::Fd output(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!output.valid()) return fail(base::errno_error(fmt::format("cannot write {}", m_root.string()), errno));
-  auto added = compress(fd.get(), limit, file, output.get(), temporary);
+  auto added = compress(fd, limit, file, output.get(), temporary);
   const auto kept = [&]() -> Result<void> {
     if (!added) return fail(added.error());
     const fs::path place = place_of(added->sha256);
@@ -168,6 +181,7 @@ Result<void> SnapshotObjects::extract(const std::string& sha256, const fs::path&
   if (done && base::to_hex(hash.finish()) != sha256)
     done = fail(ErrorCode::corrupt, fmt::format("{} holds other bytes than its name says", object.string()));
   if (!done) ::unlink(into.c_str());
+  if (!done && done.error().code == ErrorCode::corrupt) ::unlink(object.c_str());
   return done;
 }
 

@@ -48,4 +48,8 @@ bool may_follow(State from, State to) {
   }
 }
 
+bool may_follow_by_owner(State from, State to) {
+  return !is_final(from) && to > from;
+}
+
 }  // namespace startrail::run

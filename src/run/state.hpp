@@ -13,5 +13,7 @@ enum class State { queued, preparing, running, ending, succeeded, failed, stoppe
 // queued → preparing → running → ending → final; a run that never came to its command may end at once
 // (not as succeeded); any live state may become lost; nothing leaves a final one.
 [[nodiscard]] bool may_follow(State from, State to);
+// For the run's owner: any later state, for one in between may have been impossible to write.
+[[nodiscard]] bool may_follow_by_owner(State from, State to);
 
 }  // namespace startrail::run

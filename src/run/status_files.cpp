@@ -13,12 +13,18 @@ Result<base::FileLock> lock_state(const fs::path& run_directory) {
   return base::FileLock::acquire(run_directory / ".state.lock");
 }
 
-Result<void> check_transition(const fs::path& run_directory, const Status& status) {
-  const Status before = TRY(read_status(run_directory));
-  const bool same_live_state = before.state == status.state && !is_final(status.state);
+Result<void> check_transition(const fs::path& run_directory, const Status& before, const Status& status) {
+  const bool own = before.supervisor.pid == 0 || before.supervisor == status.supervisor;
+  const bool same_live_state = own && before.state == status.state && !is_final(status.state);
   if (same_live_state || may_follow(before.state, status.state)) return {};
+  if (own && before.supervisor.pid != 0 && may_follow_by_owner(before.state, status.state)) return {};
   return fail(ErrorCode::conflict, fmt::format("run {} is {}; it can't become {}", run_directory.filename().string(),
                                                name(before.state), name(status.state)));
+}
+
+// The lock is the caller's.
+Result<void> put_status(const fs::path& run_directory, const Status& status) {
+  return base::write_file_atomic(run_directory / k_state_file, base::to_pretty_text(to_json(status)));
 }
 
 // Best effort: the folder is the truth, and RunStore::list reads what the index lacks.
@@ -32,8 +38,23 @@ void update_index(const fs::path& run_directory, const Status& status) {
 Result<void> write_status(const fs::path& run_directory, const Status& status) {
   {
     const base::FileLock lock = TRY(lock_state(run_directory));
-    TRY(check_transition(run_directory, status));
-    TRY(base::write_file_atomic(run_directory / k_state_file, base::to_pretty_text(to_json(status))));
+    const Status before = TRY(read_status(run_directory));
+    TRY(check_transition(run_directory, before, status));
+    TRY(put_status(run_directory, status));
+  }
+  if (is_final(status.state)) update_index(run_directory, status);
+  return {};
+}
+
+Result<void> replace_status(const fs::path& run_directory, const Status& seen, const Status& status) {
+  {
+    const base::FileLock lock = TRY(lock_state(run_directory));
+    const Status before = TRY(read_status(run_directory));
+    if (before.state != seen.state || before.supervisor != seen.supervisor)
+      return fail(ErrorCode::conflict,
+                  fmt::format("run {} has become {} meanwhile", run_directory.filename().string(), name(before.state)));
+    TRY(check_transition(run_directory, before, status));
+    TRY(put_status(run_directory, status));
   }
   if (is_final(status.state)) update_index(run_directory, status);
   return {};

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <ctime>
 #include <map>
 #include <set>
 
@@ -44,11 +45,12 @@ void take_over(RunStore::Listed& run, const Status& status) {
 Result<RunStore::Listed> read_listed(const fs::path& run_directory) {
   const RunSpec spec = TRY(read_spec(run_directory));
   const Json record = TRY(base::read_json_file(run_directory / k_record_file));
+  const base::Time created = TRY(base::parse_time(base::string_at(record, "created")));
   RunStore::Listed run{.id = run_directory.filename(),
                        .command = base::shell_join(spec.command),
                        .image_id = spec.image_id,
                        .workspace = spec.workspace,
-                       .created = TRY(base::parse_time(base::string_at(record, "created")))};
+                       .created = created};
   take_over(run, TRY(read_status(run_directory)));
   return run;
 }
@@ -79,12 +81,37 @@ Result<fs::path> set_aside(const fs::path& database) {
   return aside;
 }
 
-// A folder that can't be read (half made, or somebody else's) is left out.
-std::vector<RunStore::Listed> read_all(const fs::path& runs, const std::set<std::string>& names) {
-  std::vector<RunStore::Listed> listed;
-  for (const auto& folder : names)
-    if (auto run = read_listed(runs / folder)) listed.push_back(std::move(*run));
-  return listed;
+struct Found {
+  std::vector<RunStore::Listed> runs, damaged;
+};
+
+std::string damage(const Error& reason) {
+  return "its record is damaged: " + reason.message;
+}
+
+// A folder that was made this very moment has no record yet; one that has none later lost it to a power cut or a hand.
+std::optional<RunStore::Listed> damaged_run(const fs::path& folder, const Error& reason) {
+  constexpr std::time_t k_in_the_making = 10;
+  struct stat status{};
+  if (::stat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) return std::nullopt;
+  if (::time(nullptr) - status.st_mtime < k_in_the_making) return std::nullopt;
+  return RunStore::Listed{.id = folder.filename(),
+                          .state = State::lost,
+                          .created = base::Time(std::chrono::seconds(status.st_mtime)),
+                          .cause = damage(reason)};
+}
+
+Found read_all(const fs::path& runs, const std::set<std::string>& names) {
+  Found found;
+  for (const auto& folder : names) {
+    auto run = read_listed(runs / folder);
+    if (run) {
+      found.runs.push_back(std::move(*run));
+    } else if (auto damaged = damaged_run(runs / folder, run.error())) {
+      found.damaged.push_back(std::move(*damaged));
+    }
+  }
+  return found;
 }
 
 // The damaged file must be closed before: SQLite would go on writing to it under its new name.
@@ -92,7 +119,7 @@ Result<Index> rebuild(const base::StatePaths& paths, const std::function<void(st
                       const std::string& reason) {
   const fs::path aside = TRY(set_aside(paths.database()));
   Index index = TRY(Index::open(paths.database()));
-  const auto runs = read_all(paths.runs(), folder_names(paths.runs()));
+  const auto runs = read_all(paths.runs(), folder_names(paths.runs())).runs;
   TRY(index.put_all(runs));
   if (on_repair)
     on_repair(fmt::format("the list of runs was damaged ({}); it was rebuilt from {} run folders, the old file is {}",
@@ -109,10 +136,20 @@ std::string lost_cause(const Status& status) {
 
 // A supervisor writes the final state before it tidies up; one that was killed in between left that to us.
 void tidy_up_after(const fs::path& folder, const Status& status) {
-  std::error_code ignored;
-  const bool tidy = !fs::exists(folder / k_scratch_folder, ignored) && !fs::exists(folder / k_temp_folder, ignored);
-  if (tidy || base::is_alive(status.supervisor)) return;
-  if (const auto spec = read_spec(folder)) remove_leftovers(folder, *spec);
+  if (!base::is_of_here(status.supervisor) || base::is_alive(status.supervisor)) return;
+  if (const auto spec = read_spec(folder); spec && has_leftovers(folder, *spec)) remove_leftovers(folder, *spec);
+}
+
+// Nobody comes back to take over what a dead supervisor had, so its files may go before the verdict, to make room for
+// it.
+Result<void> declare_lost(const fs::path& folder, const Status& seen, const Status& lost, const RunSpec& spec) {
+  auto written = replace_status(folder, seen, lost);
+  if (!written && written.error().code == ErrorCode::no_space && seen.state != State::queued) {
+    remove_leftovers(folder, spec);
+    return replace_status(folder, seen, lost);
+  }
+  if (written) remove_leftovers(folder, spec);
+  return written;
 }
 
 Result<std::string> make_run_directory(const fs::path& runs) {
@@ -221,19 +258,20 @@ Result<Status> RunStore::status(const std::string& id) {
   const fs::path folder = directory(id);
   Status status = TRY(read_status(folder));
   if (is_final(status.state)) tidy_up_after(folder, status);
-  // Without a process of this machine there is nothing to look for: the engine that runs it knows.
-  if (is_final(status.state) || status.supervisor.pid == 0 || base::is_alive(status.supervisor)) return status;
-  const auto spec = read_spec(folder);
-  if (spec && spec->engine != "local") return status;
-  // The supervisor may have ended between the two looks.
-  if (const Status again = TRY(read_status(folder)); again.state != status.state) return this->status(id);
-  status.cause = lost_cause(status);
-  status.state = State::lost;
-  status.ended = base::now();
-  if (spec) remove_leftovers(folder, *spec);
-  if (auto written = write_status(folder, status); !written && written.error().code == ErrorCode::conflict)
+  // Without a process of this machine there is nothing to look for: the engine that runs it knows. A run of another
+  // machine, or of another container on this one, that shares the folder is not ours to judge.
+  if (is_final(status.state) || status.supervisor.pid == 0 || !base::is_of_here(status.supervisor)) return status;
+  if (base::is_alive(status.supervisor)) return status;
+  const RunSpec spec = TRY(read_spec(folder));
+  if (spec.engine != "local") return status;
+  Status lost = status;
+  lost.cause = lost_cause(status);
+  lost.state = State::lost;
+  lost.ended = base::now();
+  // Its supervisor may have ended, or taken it over, between the two looks.
+  if (auto written = declare_lost(folder, status, lost, spec); !written && written.error().code == ErrorCode::conflict)
     return read_status(folder);
-  return status;
+  return lost;
 }
 
 Result<void> RunStore::set_status(const std::string& id, const Status& status) {
@@ -255,6 +293,19 @@ Result<Json> RunStore::whole_record(const std::string& id) {
               {"log", {{"file", (folder / k_log_file).string()}, {"bytes", failed ? 0 : log_size}}}};
 }
 
+void RunStore::bring_up_to_date(Listed& run) {
+  const auto now = status(run.id);
+  if (now) {
+    take_over(run, *now);
+    // A supervisor that could not reach the database wrote its end to the folder only.
+    if (is_final(now->state)) [[maybe_unused]]
+      const auto updated = m_parts->index->update(run.id, *now);
+  } else if (now.error().code == ErrorCode::corrupt || now.error().code == ErrorCode::not_found) {
+    run.state = State::lost;
+    run.cause = damage(now.error());
+  }
+}
+
 Result<std::vector<RunStore::Listed>> RunStore::list(Which which) {
   std::set<std::string> names = folder_names(m_parts->paths.runs());
   std::vector<Listed> runs;
@@ -274,18 +325,13 @@ Result<std::vector<RunStore::Listed>> RunStore::list(Which which) {
   }
   if (!names.empty()) {
     auto missing = read_all(m_parts->paths.runs(), names);
-    [[maybe_unused]] const auto learnt = m_parts->index->put_all(missing);
-    std::ranges::move(missing, std::back_inserter(runs));
+    [[maybe_unused]] const auto learnt = m_parts->index->put_all(missing.runs);
+    std::ranges::move(missing.runs, std::back_inserter(runs));
+    std::ranges::move(missing.damaged, std::back_inserter(runs));
     std::ranges::stable_sort(runs, std::greater{}, &Listed::created);
   }
   for (Listed& run : runs)
-    if (!is_final(run.state))
-      if (const auto now = status(run.id)) {
-        take_over(run, *now);
-        // A supervisor that could not reach the database wrote its end to the folder only.
-        if (is_final(now->state)) [[maybe_unused]]
-          const auto updated = m_parts->index->update(run.id, *now);
-      }
+    if (!is_final(run.state)) bring_up_to_date(run);
   if (which == Which::live) std::erase_if(runs, [](const Listed& run) { return is_final(run.state); });
   return runs;
 }

@@ -35,7 +35,8 @@ class RunStore {
   [[nodiscard]] Result<std::string> find(const std::string& id_or_prefix);
   [[nodiscard]] Result<RunSpec> spec(const std::string& id);
   // Notices a dead supervisor: the run becomes `lost` with its cause, and what it left is removed. A live supervisor
-  // may still be removing its scratch folders for a moment after a final state.
+  // may still be removing its scratch folders for a moment after a final state. A run whose supervisor is on another
+  // machine, or in another PID namespace, is told as its file says it.
   [[nodiscard]] Result<Status> status(const std::string& id);
   [[nodiscard]] Result<void> set_status(const std::string& id, const Status& status);
   // {"id", "spec", "record", "status", "container", "snapshot", "log": {"bytes"}}: what `inspect --json` prints.
@@ -51,10 +52,11 @@ class RunStore {
   };
   enum class Which { live, all };
   // Newest first. Runs that the index doesn't know are read from their folders, rows without a folder dropped; a folder
-  // that can't be read is left out.
+  // whose record can't be read is told as lost, with that cause.
   [[nodiscard]] Result<std::vector<Listed>> list(Which which);
 
  private:
+  void bring_up_to_date(Listed& run);
   struct Parts;
   explicit RunStore(std::unique_ptr<Parts> parts);
   std::unique_ptr<Parts> m_parts;

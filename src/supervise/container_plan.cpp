@@ -44,16 +44,18 @@ void override_with(base::Environment& environment, const base::Environment& stro
   for (const auto& [key, value] : stronger) environment[key] = value;
 }
 
-// From the weakest to the strongest: machine, image, volumes, run, user.
+// From the weakest to the strongest: machine, image, volumes, user, and what the run is known by: leftovers are found
+// by TRAIL_RUN_ID, whatever an old record says.
 base::Environment inner_environment(const run::RunSpec& spec, const base::Environment& image,
                                     const base::Environment& volumes) {
   base::Environment environment = proxies(spec.network);
   environment["PYTHONUNBUFFERED"] = "1";  // the log is a pipe: lines should arrive when they are printed
   override_with(environment, image);
   override_with(environment, volumes);
+  for (const auto& [key, value] : spec.environment)
+    if (!key.starts_with("TRAIL_")) environment[key] = value;
   environment["TRAIL_RUN_ID"] = spec.id;
   environment["TRAIL_IMAGE"] = spec.image_id;
-  override_with(environment, spec.environment);
   return environment;
 }
 
@@ -79,7 +81,7 @@ Result<ContainerPlan> plan_isolated(const RunPlace& place, const machine::Machin
       .mounts = volume_mounts(volumes),
       .limits = spec.limits,
       .network = spec.network,
-      .scratch_after = sandbox::Scratch::discarded,
+      .scratch_after = spec.scratch_after,
       .owner_reference = volumes.workspace,
   };
   plan.spec.mounts.insert(plan.spec.mounts.end(), spec.extra_mounts.begin(), spec.extra_mounts.end());
@@ -107,7 +109,7 @@ Result<ContainerPlan> plan_on_host(const RunPlace& place, const volume::Plan& vo
                .directory = volumes.workspace,
                .limits = spec.limits,
                .network = spec.network,
-               .scratch_after = sandbox::Scratch::discarded,
+               .scratch_after = spec.scratch_after,
                .owner_reference = volumes.workspace},
   };
 }

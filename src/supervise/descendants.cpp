@@ -53,15 +53,28 @@ std::uint64_t kibibytes(const std::string& status, std::string_view field) {
   return value;
 }
 
+Bytes resident(pid_t pid) {
+  const std::string status = base::read_file(fmt::format("/proc/{}/status", pid)).value_or("");
+  return {(kibibytes(status, "\nRssAnon:") + kibibytes(status, "\nRssShmem:")) * 1024};
+}
+
+// Of smaps_rollup (Linux 5.9 tells the kinds apart); the plain sum where it may not be read or isn't there.
+Bytes proportional(pid_t pid) {
+  const std::string rollup = base::read_file(fmt::format("/proc/{}/smaps_rollup", pid)).value_or("");
+  if (rollup.find("\nPss_Anon:") == std::string::npos) return resident(pid);
+  return {(kibibytes(rollup, "\nPss_Anon:") + kibibytes(rollup, "\nPss_Shmem:")) * 1024};
+}
+
 }  // namespace
 
-Bytes memory_of_descendants() {
+Bytes memory_of_descendants(Bytes near) {
+  const auto pids = descendants();
   Bytes total;
-  for (const pid_t pid : descendants()) {
-    const std::string status = base::read_file(fmt::format("/proc/{}/status", pid)).value_or("");
-    total.count += (kibibytes(status, "\nRssAnon:") + kibibytes(status, "\nRssShmem:")) * 1024;
-  }
-  return total;
+  for (const pid_t pid : pids) total += resident(pid);
+  if (total <= near) return total;
+  Bytes weighed;
+  for (const pid_t pid : pids) weighed += proportional(pid);
+  return weighed;
 }
 
 void kill_descendants() {

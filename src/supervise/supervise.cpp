@@ -8,10 +8,14 @@
 
 #include <array>
 #include <cerrno>
+#include <condition_variable>
 #include <csignal>
 #include <cstdlib>
+#include <mutex>
+#include <thread>
 
 #include "base/json.hpp"
+#include "run/durable.hpp"
 #include "supervise/container_plan.hpp"
 #include "supervise/end_signals.hpp"
 #include "supervise/gpu_release.hpp"
@@ -26,6 +30,8 @@ constexpr int k_could_not_start = 125;  // DESIGN, "The command line"
 constexpr std::size_t k_tail_for_cause = 64U << 10U;
 constexpr int k_pipe_size = 1 << 20;
 constexpr std::chrono::milliseconds k_gpu_patience{5000};
+constexpr std::chrono::seconds k_sync_after{1};
+constexpr int k_verdict_attempts = 300;  // a second apart: somebody may make room on the disk
 
 // Own session, nothing of the submitter's terminal; what is printed by us or by libraries goes to supervisor.log.
 Result<void> leave_terminal(const fs::path& directory) {
@@ -142,6 +148,8 @@ class Supervision {
     m_status.running = base::now();
     note_failure(enter(run::State::running));
     write_container_file(m_place.directory, plan.support, container);
+    m_run_user = plan.support.mode == sandbox::Mode::root ? container.identity().host_uid : ::geteuid();
+    make_durable_meanwhile();
     const WatchOptions options{
         .grace = std::chrono::seconds(m_place.spec.stop_grace_seconds),
         .memory_limit = plan.support.cgroup_limits ? std::nullopt : m_place.spec.limits.memory,
@@ -163,19 +171,58 @@ class Supervision {
   void finish(const WatchResult& result, const std::vector<machine::GpuProcess>& holders_before) {
     judge(m_status, result, m_place.spec, run::read_stop_request(m_place.directory),
           run::log_tail(m_place.directory, k_tail_for_cause));
-    for (auto& remark : holders_after(m_place.host, m_place.spec.gpus, holders_before, m_place.spec.id, k_gpu_patience))
+    for (auto& remark :
+         holders_after(m_place.host, m_place.spec.gpus, holders_before, m_place.spec.id, m_run_user, k_gpu_patience))
       m_status.remarks.push_back(std::move(remark));
     end();
+  }
+
+  // The start waits for no disk; from here on the record and the code's snapshot are on their way there. By a thread:
+  // a slow disk must not keep the output waiting. The command runs already, so this process may have more than one.
+  void make_durable_meanwhile() {
+    m_syncing = std::jthread([this](const std::stop_token& ended) {
+      std::mutex mutex;
+      std::unique_lock lock(mutex);
+      // A run of moments is spared the disk's attention until it has its verdict.
+      std::condition_variable_any().wait_for(lock, ended, k_sync_after, [] { return false; });
+      if (ended.stop_requested()) return;
+      run::make_record_durable(m_place.directory);
+      run::make_snapshot_durable(m_place.paths.snapshots(), m_place.spec.snapshot);
+      m_snapshot_is_durable = true;
+    });
+  }
+
+  void make_durable() {
+    m_syncing = {};
+    run::make_record_durable(m_place.directory);
+    if (!m_snapshot_is_durable) run::make_snapshot_durable(m_place.paths.snapshots(), m_place.spec.snapshot);
   }
 
   // The state first: unmounting and removing take longer than everything else at the end, and nobody need wait for
   // them. Who is killed in between leaves it to RunStore::status.
   void end() {
     m_status.ended = base::now();
-    note_failure(run::write_status(m_place.directory, m_status));
+    auto written = run::write_status(m_place.directory, m_status);
+    note_failure(written);
+    tidy_up();
+    // A command that filled the disk leaves no room for its own verdict, until its scratch is gone.
+    for (int attempt = 0; may_succeed_later(written) && attempt < k_verdict_attempts; ++attempt) {
+      if (attempt > 0) ::sleep(1);
+      written = run::write_status(m_place.directory, m_status);
+    }
+    note_failure(written);
+    make_durable();
+  }
+
+  void tidy_up() {
     detach_mounts_below(m_place.scratch());
-    for (const char* folder : {run::k_scratch_folder, run::k_temp_folder})
-      note_failure(base::remove_tree(m_place.directory / folder));
+    note_failure(base::remove_tree(m_place.directory / run::k_temp_folder));
+    if (m_place.spec.scratch_after == sandbox::Scratch::discarded) note_failure(base::remove_tree(m_place.scratch()));
+  }
+
+  // A conflict is somebody else's verdict, which stays.
+  static bool may_succeed_later(const Result<void>& written) {
+    return !written && written.error().code != ErrorCode::conflict;
   }
 
   // The run goes on without: what could not be written is said where somebody may look.
@@ -185,6 +232,9 @@ class Supervision {
 
   RunPlace m_place;
   run::Status m_status;
+  uid_t m_run_user = 0;
+  bool m_snapshot_is_durable = false;  // written by m_syncing, read when it has ended
+  std::jthread m_syncing;
 };
 
 }  // namespace

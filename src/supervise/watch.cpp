@@ -35,6 +35,7 @@ class Watcher {
     if (!m_options.isolated) kill_descendants();
     if (m_result.memory_limit_reached) m_result.ended.out_of_memory = true;
     drain();
+    [[maybe_unused]] const auto whole = m_log.finish();
     return m_result;
   }
 
@@ -97,8 +98,8 @@ class Watcher {
   }
 
   void look_at_memory() {
-    const bool over =
-        m_options.isolated ? m_container.enforce_memory_limit() : memory_of_descendants() > *m_options.memory_limit;
+    const bool over = m_options.isolated ? m_container.enforce_memory_limit()
+                                         : memory_of_descendants(*m_options.memory_limit) > *m_options.memory_limit;
     if (!over) return;
     m_result.memory_limit_reached = true;
     kill();

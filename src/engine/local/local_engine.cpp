@@ -89,6 +89,15 @@ bool wait_until_ready(const base::Fd& ready) {
   return count == 1;
 }
 
+Error elsewhere(const base::ProcessIdentity& identity, const std::string& run_id) {
+  if (identity.place.host != base::process_place().host)
+    return base::error(ErrorCode::refused,
+                       fmt::format("run {} runs on another machine, {}", run_id, identity.place.host))
+        .with_hint(fmt::format("stop it there: ssh {} trail stop {}", identity.place.host, run_id));
+  return base::error(ErrorCode::refused, fmt::format("run {} runs in another container of this machine", run_id))
+      .with_hint(fmt::format("stop it from there: trail stop {}", run_id));
+}
+
 // By descriptor, checked after it was had: a later process may get the same number.
 Result<void> signal_process(const base::ProcessIdentity& identity, int signal) {
   const base::Fd process(static_cast<int>(::syscall(SYS_pidfd_open, identity.pid, 0)));
@@ -122,6 +131,7 @@ class LocalEngine final : public run::Engine {
     const run::Status status = TRY(run::read_status(directory));
     if (run::is_final(status.state)) return {};
     const bool gracefully = how == run::StopHow::gracefully;
+    if (!base::is_of_here(status.supervisor)) return fail(elsewhere(status.supervisor, run_id));
     // It was asked already: a second SIGTERM would mean "at once".
     if (gracefully && run::read_stop_request(directory)) return {};
     TRY(run::write_stop_request(directory, {.how = how, .by = caller_name(), .at = base::now()}));

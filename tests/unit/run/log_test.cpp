@@ -1,8 +1,14 @@
 #include "run/log.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <csignal>
+#include <utility>
 
 #include "run/record.hpp"
 #include "run/temporary_folder.hpp"
@@ -151,6 +157,83 @@ TEST(Log, the_tail_is_the_last_bytes) {
   EXPECT_EQ(log_tail(folder.path(), 4), "6789");
   EXPECT_EQ(log_tail(folder.path(), 100), "0123456789");
   EXPECT_EQ(log_tail(folder / "nowhere", 100), "");
+}
+
+TEST(Log, after_a_full_disk_the_index_tells_the_truth_again) {
+  TemporaryFolder folder;
+  const pid_t writer_process = ::fork();
+  if (writer_process == 0) {
+    // The file size limit cuts a write short exactly as a full disk does.
+    ::signal(SIGXFSZ, SIG_IGN);
+    auto writer = LogWriter::open(folder.path()).value();
+    rlimit limit{};
+    ::getrlimit(RLIMIT_FSIZE, &limit);
+    const rlim_t before = std::exchange(limit.rlim_cur, 1000);
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    const bool refused = !writer.append(Stream::output, std::string(1500, 'x'));
+    limit.rlim_cur = before;
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    const bool went_on = writer.append(Stream::errors, "more\n").has_value();
+    ::_exit(refused && went_on ? 0 : 1);
+  }
+  int status = -1;
+  ::waitpid(writer_process, &status, 0);
+  ASSERT_EQ(status, 0);
+  LogReader reader(folder.path());
+  EXPECT_EQ(rest_of(reader), std::string(1000, 'x') + "more\n");
+}
+
+TEST(Log, a_record_that_a_full_disk_cut_short_does_not_shift_the_later_ones) {
+  TemporaryFolder folder;
+  const pid_t writer_process = ::fork();
+  if (writer_process == 0) {
+    ::signal(SIGXFSZ, SIG_IGN);
+    auto writer = LogWriter::open(folder.path()).value();
+    rlimit limit{};
+    ::getrlimit(RLIMIT_FSIZE, &limit);
+    const rlim_t before = std::exchange(limit.rlim_cur, 40);  // two records and a half
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    bool refused = false;
+    for (const char* chunk : {"a", "b", "c"}) refused = !writer.append(Stream::output, chunk);
+    limit.rlim_cur = before;
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    ::_exit(refused && writer.append(Stream::errors, "d") ? 0 : 1);
+  }
+  int status = -1;
+  ::waitpid(writer_process, &status, 0);
+  ASSERT_EQ(status, 0);
+  LogReader reader(folder.path());
+  const auto chunks = reader.next().value();
+  EXPECT_EQ(text_of(chunks), "abcd");
+  ASSERT_FALSE(chunks.empty());
+  EXPECT_EQ(chunks.back().stream, Stream::errors);
+}
+
+TEST(Log, over_its_limit_it_keeps_the_beginning_and_the_end_and_says_so) {
+  TemporaryFolder folder;
+  auto writer = LogWriter::open(folder.path(), Bytes{100}).value();
+  ASSERT_TRUE(writer.append(Stream::output, "begin" + std::string(200, '.')));
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(writer.append(Stream::output, std::string(10'000, '.')));
+  ASSERT_TRUE(writer.append(Stream::errors, "the last words\n"));
+  ASSERT_TRUE(writer.finish());
+  const std::string log = base::read_file(folder / k_log_file).value();
+  EXPECT_TRUE(log.starts_with("begin"));
+  EXPECT_TRUE(log.ends_with("the last words\n"));
+  EXPECT_LT(log.size(), 70'000U);
+  EXPECT_NE(log.find("this log has reached 100 B"), std::string::npos);
+  EXPECT_NE(log.find(fmt::format("{} bytes of the output are missing here", 205 + 1'000'000 + 15 - 100 - 65536)),
+            std::string::npos)
+      << log.substr(0, 400);
+  LogReader reader(folder.path());
+  EXPECT_EQ(rest_of(reader), log);
+}
+
+TEST(Log, one_within_its_limit_ends_as_the_command_left_it) {
+  TemporaryFolder folder;
+  auto writer = LogWriter::open(folder.path(), Bytes{4}).value();
+  ASSERT_TRUE(writer.append(Stream::output, "1234"));
+  ASSERT_TRUE(writer.finish());
+  EXPECT_EQ(log_tail(folder.path(), 100), "1234");
 }
 
 }  // namespace

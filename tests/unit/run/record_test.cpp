@@ -52,7 +52,10 @@ TEST(RunSpec, one_that_lacks_its_command_is_corrupt) {
 Status full_status() {
   const auto time = base::parse_time("2026-11-30T13:45:12.123Z").value();
   return {.state = State::failed,
-          .supervisor = {.boot_id = "b", .pid = 12, .start_ticks = 345},
+          .supervisor = {.boot_id = "b",
+                         .pid = 12,
+                         .start_ticks = 345,
+                         .place = {.machine = "0123", .host = "node-17", .pid_namespace = 4026531836}},
           .started = time,
           .running = time,
           .ended = time,

@@ -10,6 +10,7 @@
 #include "base/hash.hpp"
 #include "base/json.hpp"
 #include "base/process.hpp"
+#include "run/durable.hpp"
 #include "run/temporary_folder.hpp"
 
 namespace startrail::run {
@@ -307,6 +308,73 @@ TEST_F(Snapshots, several_at_once_agree_and_leave_no_rubbish) {
   EXPECT_EQ(base::read_file(folder / "back/f199").value(), std::string(2000, 'a') + "199");
   for (const auto& entry : fs::directory_iterator(snapshots / "objects"))
     EXPECT_TRUE(entry.is_directory()) << entry.path();
+}
+
+TEST_F(Snapshots, what_the_index_lists_behind_a_symbolic_link_is_not_read_from_there) {
+  write_test_file(folder / "outside/secret", "not yours");
+  write_test_file(folder / "outside/deep/secret", "not yours");
+  git(code, {"init", "-q"});
+  write_test_file(code / "train.py", "1");
+  write_test_file(code / "data/secret", "1");
+  write_test_file(code / "data/deep/secret", "1");
+  git(code, {"add", "."});
+  fs::remove_all(code / "data");
+  fs::create_symlink(folder / "outside", code / "data");
+  const Snapshot snapshot = take();
+  EXPECT_THAT(names(snapshot), UnorderedElementsAre("train.py", "data"));
+  EXPECT_THAT(snapshot.omitted,
+              ElementsAre("data/deep/secret (behind a symbolic link)", "data/secret (behind a symbolic link)"));
+}
+
+TEST_F(Snapshots, a_submodule_behind_a_symbolic_link_is_not_listed) {
+  write_test_file(folder / "library/lib.py", "1");
+  git(folder / "library", {"init", "-q"});
+  git(folder / "library", {"add", "."});
+  git(folder / "library", {"commit", "-q", "-m", "x"});
+  git(code, {"init", "-q"});
+  git(code, {"submodule", "-q", "add", (folder / "library").string(), "parts/sub"});
+  write_test_file(folder / "outside/sub/secret", "not yours");
+  fs::remove_all(code / "parts");
+  fs::create_symlink(folder / "outside", code / "parts");
+  EXPECT_THAT(names(take()), UnorderedElementsAre(".gitmodules", "parts"));
+}
+
+TEST_F(Snapshots, an_object_that_a_power_cut_left_empty_is_written_again) {
+  write_test_file(code / "train.py", "aaaa");
+  ::usleep(2'200'000);
+  const Snapshot before = take();
+  const std::string digest = base::sha256_hex("aaaa");
+  ASSERT_EQ(::truncate((snapshots / "objects" / digest.substr(0, 2) / digest).c_str(), 0), 0);
+  ASSERT_EQ(::truncate((snapshots / "manifests" / (before.id + ".json")).c_str(), 0), 0);
+  EXPECT_EQ(take().id, before.id);
+  ASSERT_TRUE(restore_snapshot(snapshots, before.id, folder / "back"));
+  EXPECT_EQ(base::read_file(folder / "back/train.py").value(), "aaaa");
+}
+
+TEST_F(Snapshots, an_object_that_was_found_corrupt_comes_back_with_the_next_snapshot) {
+  write_test_file(code / "train.py", "aaaa");
+  ::usleep(2'200'000);
+  const Snapshot snapshot = take();
+  const std::string digest = base::sha256_hex("aaaa");
+  write_test_file(snapshots / "objects" / digest.substr(0, 2) / digest, "torn");
+  EXPECT_EQ(restore_snapshot(snapshots, snapshot.id, folder / "back").error().code, ErrorCode::corrupt);
+  EXPECT_EQ(take().id, snapshot.id);
+  EXPECT_TRUE(restore_snapshot(snapshots, snapshot.id, folder / "again"));
+}
+
+TEST_F(Snapshots, what_was_interrupted_days_ago_is_removed_and_what_is_being_written_is_not) {
+  write_test_file(code / "train.py", "aaaa");
+  const Snapshot snapshot = take();
+  for (const char* old : {"objects/.adding.a1B2c3", "manifests/x.json.a1B2c3"}) {
+    write_test_file(snapshots / old, "half");
+    make_old(snapshots / old);
+  }
+  write_test_file(snapshots / "objects/.adding.d4E5f6", "being written");
+  make_snapshot_durable(snapshots, snapshot.id);
+  EXPECT_FALSE(fs::exists(snapshots / "objects/.adding.a1B2c3"));
+  EXPECT_FALSE(fs::exists(snapshots / "manifests/x.json.a1B2c3"));
+  EXPECT_TRUE(fs::exists(snapshots / "objects/.adding.d4E5f6"));
+  EXPECT_TRUE(restore_snapshot(snapshots, snapshot.id, folder / "back"));
 }
 
 }  // namespace

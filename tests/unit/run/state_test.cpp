@@ -41,5 +41,11 @@ TEST(State, a_state_is_final_when_nothing_may_follow_it) {
   }
 }
 
+TEST(State, its_owner_may_leave_states_out_but_never_go_back) {
+  for (const State from : k_all)
+    for (const State to : k_all)
+      EXPECT_EQ(may_follow_by_owner(from, to), !is_final(from) && to > from) << name(from) << " → " << name(to);
+}
+
 }  // namespace
 }  // namespace startrail::run

@@ -1,7 +1,11 @@
 #include "run/store.hpp"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -332,6 +336,165 @@ TEST_F(Store, a_thousand_runs_are_listed_in_a_few_milliseconds) {
   EXPECT_EQ(count, 1000U);
   std::printf("listed in %.2f ms\n", std::chrono::duration<double, std::milli>(took).count());
   EXPECT_LT(took, std::chrono::milliseconds(200)) << "even in a debug build on a busy machine";
+}
+
+TEST_F(Store, a_run_of_another_machine_or_container_that_shares_the_folder_is_left_alone) {
+  RunStore store = open();
+  const auto here = base::process_place();
+  auto other_machine = here, other_host = here, other_namespace = here;
+  other_machine.machine = "0123456789abcdef";
+  other_host.host = "node-17";
+  other_namespace.pid_namespace += 1;
+  for (const auto& place : {other_machine, other_host, other_namespace})
+    for (const State state : {State::running, State::succeeded}) {
+      const std::string id = create(store);
+      Status status = running_under(::getpid());
+      status.state = state;
+      status.supervisor.pid = 999'999'999;
+      status.supervisor.place = place;
+      if (place != other_namespace) status.supervisor.boot_id = "another boot";
+      write_state(store, id, status);
+      write_test_file(store.directory(id) / k_scratch_folder / "upper/x", "x");
+      write_test_file(store.directory(id) / k_temp_folder / "big", "x");
+      const std::string before = base::read_file(store.directory(id) / k_state_file).value();
+      EXPECT_EQ(store.status(id)->state, state);
+      EXPECT_EQ(store.list(RunStore::Which::all)->front().state, state);
+      EXPECT_EQ(base::read_file(store.directory(id) / k_state_file).value(), before);
+      EXPECT_TRUE(fs::exists(store.directory(id) / k_scratch_folder / "upper/x"));
+      EXPECT_TRUE(fs::exists(store.directory(id) / k_temp_folder / "big"));
+    }
+}
+
+TEST_F(Store, a_look_from_another_pid_namespace_changes_nothing) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root may make a namespace without a user namespace";
+  RunStore store = open();
+  const std::string id = create(store);
+  const pid_t supervisor = start_sleeper();
+  write_state(store, id, running_under(supervisor));
+  write_test_file(store.directory(id) / k_temp_folder / "big", "x");
+  const pid_t between = ::fork();
+  if (between == 0) {
+    if (::unshare(CLONE_NEWPID | CLONE_NEWNS) != 0) ::_exit(9);
+    const pid_t container = ::fork();
+    if (container == 0) {
+      ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
+      if (::mount("proc", "/proc", "proc", 0, nullptr) != 0) ::_exit(9);
+      ::_exit(open().status(id)->state == State::running ? 0 : 1);
+    }
+    int status = -1;
+    ::waitpid(container, &status, 0);
+    ::_exit(WEXITSTATUS(status));
+  }
+  int status = -1;
+  ::waitpid(between, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_TRUE(fs::exists(store.directory(id) / k_temp_folder / "big"));
+  EXPECT_EQ(store.status(id)->state, State::running);
+  end(supervisor);
+}
+
+TEST_F(Store, a_verdict_over_a_run_that_changed_hands_meanwhile_is_not_written) {
+  RunStore store = open();
+  const std::string id = create(store);
+  const Status seen = read_status(store.directory(id)).value();
+  Status taken_over = seen;
+  taken_over.state = State::preparing;
+  taken_over.supervisor.pid += 1;
+  write_state(store, id, taken_over);
+  Status lost = seen;
+  lost.state = State::lost;
+  const auto written = replace_status(store.directory(id), seen, lost);
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().code, ErrorCode::conflict);
+  EXPECT_EQ(read_status(store.directory(id))->state, State::preparing);
+  EXPECT_TRUE(replace_status(store.directory(id), taken_over, lost));
+}
+
+TEST_F(Store, the_owner_of_a_run_may_write_its_end_over_states_that_it_could_not_write) {
+  RunStore store = open();
+  const std::string id = create(store);
+  Status status = running_under(::getpid());
+  write_state(store, id, status);
+  status.state = State::failed;
+  Status by_another = status;
+  by_another.supervisor.start_ticks += 1;
+  EXPECT_EQ(store.set_status(id, by_another).error().code, ErrorCode::conflict);
+  EXPECT_TRUE(store.set_status(id, status));
+}
+
+TEST_F(Store, a_second_supervisor_cannot_take_a_run_that_has_one) {
+  RunStore store = open();
+  const std::string id = create(store);
+  Status status = running_under(::getpid());
+  status.state = State::preparing;
+  ASSERT_TRUE(store.set_status(id, status));
+  status.supervisor.start_ticks += 1;
+  EXPECT_EQ(store.set_status(id, status).error().code, ErrorCode::conflict);
+}
+
+TEST_F(Store, a_run_whose_record_is_damaged_is_listed_as_such) {
+  RunStore store = open();
+  const std::string torn = create(store);
+  write_test_file(store.directory(torn) / k_state_file, "");
+  fs::create_directories(paths.runs() / "half-made-0001");
+  fs::create_directories(paths.runs() / "just-now-0002");
+  const timespec old[2] = {{1'700'000'000, 0}, {1'700'000'000, 0}};
+  ::utimensat(AT_FDCWD, (paths.runs() / "half-made-0001").c_str(), old, 0);
+  const auto runs = store.list(RunStore::Which::all).value();
+  ASSERT_THAT(runs, SizeIs(2)) << "the one that is being made isn't there yet";
+  for (const auto& run : runs) {
+    EXPECT_EQ(run.state, State::lost) << run.id;
+    EXPECT_THAT(run.cause, HasSubstr("its record is damaged")) << run.id;
+  }
+  EXPECT_EQ(runs[0].id, torn);
+  EXPECT_THAT(ids(store, RunStore::Which::live), IsEmpty());
+}
+
+TEST_F(Store, what_can_never_be_removed_costs_no_time_whenever_somebody_looks) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs a mount, which never goes with its folder";
+  RunStore store = open();
+  const std::string id = create(store);
+  const pid_t supervisor = start_sleeper();
+  Status status = running_under(supervisor);
+  status.state = State::succeeded;
+  write_state(store, id, status);
+  end(supervisor);
+  const fs::path stays = store.directory(id) / k_temp_folder / "mounted";
+  fs::create_directories(stays);
+  ASSERT_EQ(::mount("none", stays.c_str(), "tmpfs", 0, nullptr), 0);
+  const auto look = [&] {
+    const auto began = std::chrono::steady_clock::now();
+    EXPECT_EQ(store.status(id)->state, State::succeeded);
+    return std::chrono::steady_clock::now() - began;
+  };
+  EXPECT_LT(look(), std::chrono::milliseconds(300)) << "no retry could help";
+  EXPECT_LT(look(), std::chrono::milliseconds(300));
+  ::umount(stays.c_str());
+  EXPECT_EQ(store.status(id)->state, State::succeeded);
+  EXPECT_TRUE(fs::exists(stays)) << "not tried again so soon";
+  fs::remove(store.directory(id) / ".leftovers-stay");
+  EXPECT_EQ(store.status(id)->state, State::succeeded);
+  EXPECT_FALSE(fs::exists(stays));
+}
+
+TEST_F(Store, a_scratch_folder_that_is_to_be_kept_outlives_a_lost_run) {
+  RunStore store = open();
+  const std::string id = store
+                             .create({.command = {"true"},
+                                      .workspace = "/home/ada/code",
+                                      .isolation = "none",
+                                      .scratch_after = sandbox::Scratch::kept},
+                                     {.created = base::now()})
+                             .value();
+  EXPECT_EQ(store.spec(id)->scratch_after, sandbox::Scratch::kept);
+  const pid_t supervisor = start_sleeper();
+  write_state(store, id, running_under(supervisor));
+  write_test_file(store.directory(id) / k_temp_folder / "big", "x");
+  write_test_file(store.directory(id) / k_scratch_folder / "upper/x", "x");
+  end(supervisor);
+  EXPECT_EQ(store.status(id)->state, State::lost);
+  EXPECT_FALSE(fs::exists(store.directory(id) / k_temp_folder));
+  EXPECT_TRUE(fs::exists(store.directory(id) / k_scratch_folder / "upper/x"));
 }
 
 }  // namespace

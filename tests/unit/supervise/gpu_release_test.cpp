@@ -52,7 +52,7 @@ class GpuRelease : public testing::Test {
     write_test_file(folder / "scenario", scenario);
   }
   std::vector<std::string> after(const std::vector<machine::GpuProcess>& before = {}) {
-    return holders_after(host, {0}, before, "calm-otter-0001", milliseconds(250));
+    return holders_after(host, {0}, before, "calm-otter-0001", ::geteuid(), milliseconds(250));
   }
 
   TemporaryFolder folder;
@@ -80,7 +80,7 @@ TEST_F(GpuRelease, memory_that_comes_back_within_the_patience_is_fine) {
     play({});
     ::_exit(0);
   }
-  EXPECT_THAT(holders_after(host, {0}, {}, "calm-otter-0001", milliseconds(5000)), IsEmpty());
+  EXPECT_THAT(holders_after(host, {0}, {}, "calm-otter-0001", ::geteuid(), milliseconds(5000)), IsEmpty());
   ::waitpid(later, nullptr, 0);
 }
 
@@ -91,7 +91,23 @@ TEST_F(GpuRelease, a_holder_that_is_dead_already_counts_as_the_runs) {
 
 TEST_F(GpuRelease, a_run_without_gpus_looks_at_none) {
   play({{0, mine}});
-  EXPECT_THAT(holders_after(host, {}, {}, "calm-otter-0001", milliseconds(0)), IsEmpty());
+  EXPECT_THAT(holders_after(host, {}, {}, "calm-otter-0001", ::geteuid(), milliseconds(0)), IsEmpty());
+}
+
+TEST_F(GpuRelease, an_ending_process_of_another_user_is_not_the_runs) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root may become another user";
+  constexpr uid_t k_somebody = 65'534;
+  // A zombie has no environment to be known by.
+  const pid_t ending = ::fork();
+  if (ending == 0) ::_exit(::setuid(k_somebody) == 0 ? 0 : 1);
+  siginfo_t ended{};
+  ::waitid(P_PID, static_cast<id_t>(ending), &ended, WEXITED | WNOWAIT);
+  ASSERT_EQ(ended.si_status, 0);
+  play({{0, ending}});
+  EXPECT_THAT(holders_after(host, {0}, {}, "calm-otter-0001", 0, milliseconds(0)), IsEmpty());
+  EXPECT_THAT(holders_after(host, {0}, {}, "calm-otter-0001", k_somebody, milliseconds(0)),
+              ElementsAre(HasSubstr(fmt::format("GPU 0 still held by pid {}", ending))));
+  ::waitpid(ending, nullptr, 0);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "supervise/supervise.hpp"
 
 #include <gmock/gmock.h>
+#include <sys/mount.h>
 
 #include "supervise/supervised_run.hpp"
 
@@ -227,6 +228,44 @@ TEST_F(SupervisedRun, a_run_that_has_ended_is_not_run_again) {
   EXPECT_NE(wait_for_supervisor(), 0);
   EXPECT_EQ(log(), "once\n");
   EXPECT_EQ(status().state, State::succeeded);
+}
+
+TEST_F(SupervisedRun, a_command_that_fills_the_disk_keeps_its_verdict) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs a small filesystem of its own";
+  const fs::path small = folder / "small";
+  fs::create_directories(small);
+  ASSERT_EQ(::mount("none", small.c_str(), "tmpfs", 0, "size=4m"), 0);
+  paths = {small};
+  store = run::RunStore::open(paths, {}).value();
+  const auto status = run_to_end("cat /dev/zero > $TMPDIR/big; exit 3");
+  const std::string words = base::read_file(store.directory(id) / run::k_supervisor_log_file).value_or("");
+  store = run::RunStore::open({folder / "state"}, {}).value();
+  ::umount2(small.c_str(), MNT_DETACH);
+  EXPECT_EQ(status.state, State::failed) << words;
+  EXPECT_EQ(status.exit_code, 3);
+}
+
+TEST_F(SupervisedRun, what_the_run_is_known_by_cannot_be_changed) {
+  spec.environment = {{"TRAIL_RUN_ID", "another-run-0001"}, {"TRAIL_OUTPUT_DIR", "/elsewhere"}, {"SEED", "1"}};
+  run_to_end("echo $TRAIL_RUN_ID $SEED; test $TRAIL_OUTPUT_DIR != /elsewhere && echo ours");
+  EXPECT_EQ(log(), id + " 1\nours\n");
+}
+
+TEST_F(SupervisedRun, a_scratch_folder_that_is_to_be_kept_stays_and_temp_goes) {
+  spec.scratch_after = sandbox::Scratch::kept;
+  run_to_end("mkdir -p $TMPDIR/../scratch/upper && touch $TMPDIR/big");
+  EXPECT_TRUE(fs::exists(store.directory(id) / run::k_scratch_folder / "upper"));
+  EXPECT_FALSE(fs::exists(store.directory(id) / run::k_temp_folder));
+}
+
+TEST_F(SupervisedRun, memory_that_forked_processes_share_counts_once) {
+  spec.limits.memory = Bytes{150U << 20U};
+  start({"python3", "-c",
+         "import os, time\nx = bytearray(b'x') * (80 << 20)\n"
+         "for _ in range(3):\n  if os.fork() == 0: time.sleep(1.5); os._exit(0)\n"
+         "for _ in range(3): os.wait()"});
+  wait_for_supervisor();
+  EXPECT_EQ(status().state, State::succeeded) << status().cause;
 }
 
 }  // namespace

@@ -162,5 +162,18 @@ TEST_F(LocalEngine, from_submission_to_the_end_of_true_no_timer_is_waited_for) {
   EXPECT_LT(times.front(), 200) << "a debug build on a busy machine, but no polling interval";
 }
 
+TEST_F(LocalEngine, a_run_of_another_machine_is_not_stopped_from_here_and_its_host_is_named) {
+  const std::string id = create("true");
+  run::Status status = run::read_status(store.directory(id)).value();
+  status.state = State::running;
+  status.supervisor.place.host = "node-17";
+  write_test_file(store.directory(id) / run::k_state_file, base::to_pretty_text(run::to_json(status)));
+  const auto stopped = engine->stop(id, run::StopHow::gracefully);
+  ASSERT_FALSE(stopped);
+  EXPECT_THAT(stopped.error().message, HasSubstr("node-17"));
+  EXPECT_THAT(stopped.error().hints.at(0), HasSubstr("ssh node-17 trail stop " + id));
+  EXPECT_FALSE(run::read_stop_request(store.directory(id)));
+}
+
 }  // namespace
 }  // namespace startrail::engine::local
