@@ -120,34 +120,47 @@ Result<Again> open_record(const Installation& installation, const std::string& n
 
 }  // namespace
 
+namespace {
+
+Result<PreparedRun> prepare_in(const fs::path& folder, Again& again, Where where) {
+  const auto support = TRY(again.support());
+  Json git = base::member(again.record, "git");
+  if (where == Where::fresh_folder)
+    TRY(again.restore_code(folder));
+  else
+    git = TRY(again.take_present_code());
+  again.phases.end("restoring the code");
+  again.tell_other_machine();
+  TRY(again.choose_gpus());
+  Json in_words;
+  PreparedRun run;
+  run.store_in_use = TRY(use_store(again.installation));
+  run.image = TRY(again.find_image(folder, in_words));
+  again.phases.end("the image");
+  run.spec = std::move(again.spec);
+  run.spec.rerun_of = again.old_id;
+  run.spec.image_id = run.image ? run.image->id : "";
+  run.circumstances = circumstances_of(again.installation, again.machine, run.spec, support);
+  run.circumstances.image = in_words;
+  run.circumstances.git = git;
+  run.circumstances.notes = again.notes;
+  return run;
+}
+
+}  // namespace
+
+// The folder of a run stays with what it wrote there; that of one which never came about goes.
 Result<PreparedRun> prepare_rerun(const Installation& installation, const std::string& id, Where where, Phases& phases,
                                   Reporter& reporter) {
   TRY(prepare_state(installation));
   Again again = TRY(open_record(installation, id, phases, reporter));
   phases.end("reading the record");
   again.machine = machine::survey(installation.host, installation.paths.root, machine::Depth::quick);
-  const auto support = TRY(again.support());
   TRY(again.check_mounts());
   const fs::path folder = TRY(again.make_folder());
-  Json git = base::member(again.record, "git");
-  if (where == Where::fresh_folder)
-    TRY(again.restore_code(folder));
-  else
-    git = TRY(again.take_present_code());
-  phases.end("restoring the code");
-  again.tell_other_machine();
-  TRY(again.choose_gpus());
-  Json in_words;
-  PreparedRun run;
-  run.image = TRY(again.find_image(folder, in_words));
-  phases.end("the image");
-  run.spec = std::move(again.spec);
-  run.spec.rerun_of = again.old_id;
-  run.spec.image_id = run.image ? run.image->id : "";
-  run.circumstances = circumstances_of(installation, again.machine, run.spec, support);
-  run.circumstances.image = in_words;
-  run.circumstances.git = git;
-  run.circumstances.notes = again.notes;
+  auto run = prepare_in(folder, again, where);
+  if (!run || where == Where::present_folder) [[maybe_unused]]
+    const auto removed = base::remove_tree(folder);
   return run;
 }
 

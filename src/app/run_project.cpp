@@ -145,6 +145,7 @@ struct Journey {
   run::RunSpec spec;
   Environment environment;
   std::optional<FolderState> folder;
+  base::Fd store_in_use;
 
   void begin_snapshot() {
     if (!folder && request.snapshot == TakeSnapshot::yes) folder.emplace(needs.folder, installation.paths.snapshots());
@@ -209,6 +210,7 @@ struct Journey {
       spec = TRY(spec_of(installation, request, needs, build, machine));
       if (needs.declared_by == project::DeclaredBy::nothing) return {};
     }
+    store_in_use = TRY(use_store(installation));
     return request.image ? take_named_image() : lock_and_ensure();
   }
 
@@ -247,6 +249,7 @@ struct Journey {
     run.circumstances.image = environment.in_words;
     add_folder_state(run.spec, run.circumstances);
     run.image = std::move(environment.image);
+    run.store_in_use = std::move(store_in_use);
     phases.end("waiting for the snapshot");
     return run;
   }

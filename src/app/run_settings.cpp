@@ -114,12 +114,13 @@ Result<void> add_environment(base::Environment& environment, std::string_view te
   const auto equals = text.find('=');
   const std::string name(text.substr(0, equals));
   if (name.empty()) return fail(bad("--env", text, "there is no name before the `=`", "SEED=1"));
-  if (name.find_first_of(" \t\n") != std::string::npos)
-    return fail(bad("--env", text, fmt::format("`{}` is no name of a variable", name), "SEED=1"));
+  const std::string_view value = equals == std::string_view::npos ? std::string_view() : text.substr(equals + 1);
+  if (const std::string fault = base::variable_fault(name, value); !fault.empty())
+    return fail(bad("--env", text, fault, "SEED=1"));
   if (name.starts_with("TRAIL_"))
     return fail(bad("--env", text, "TRAIL_ variables are set by the run itself", "SEED=1"));
   if (equals != std::string_view::npos) {
-    environment[name] = std::string(text.substr(equals + 1));
+    environment[name] = std::string(value);
     return {};
   }
   const auto found = caller.find(name);

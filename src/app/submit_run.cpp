@@ -4,6 +4,7 @@
 
 #include "app/circumstances.hpp"
 #include "engine/local/local_engine.hpp"
+#include "image/store.hpp"
 #include "run/git_facts.hpp"
 #include "run/snapshot.hpp"
 
@@ -41,9 +42,16 @@ run::Circumstances circumstances_of(const Installation& installation, const mach
   return circumstances;
 }
 
+Result<base::Fd> use_store(const Installation& installation) {
+  return TRY(image::Store::open(installation.paths.store())).use();
+}
+
 Result<SubmittedRun> submit_run(const Installation& installation, PreparedRun prepared, Phases& phases,
                                 Reporter& reporter) {
   auto store = TRY(run::RunStore::open(installation.paths, [&](std::string_view text) { reporter.warn(text); }));
+  // Used again this very moment: a prune that looked for live runs just before this one was recorded, and now waits for
+  // the store, spares it for that.
+  if (prepared.image) TRY(image::open(installation.paths.store(), prepared.image->id));
   SubmittedRun submitted{.spec = std::move(prepared.spec), .image = std::move(prepared.image)};
   submitted.id = TRY(store.create(submitted.spec, prepared.circumstances));
   submitted.spec.id = submitted.id;

@@ -44,7 +44,11 @@ struct PreparedRun {
   run::RunSpec spec;  // without an id
   run::Circumstances circumstances;
   std::optional<image::Image> image;  // none when the machine itself is the environment
+  base::Fd store_in_use;              // keeps the image from being pruned until the run is on record
 };
+
+// For PreparedRun::store_in_use, before its image is looked for. Errors: permission, no_space.
+[[nodiscard]] Result<base::Fd> use_store(const Installation& installation);
 
 // A run that was handed to its engine.
 struct SubmittedRun {

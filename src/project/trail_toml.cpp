@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 
 #include "base/hash.hpp"
@@ -18,6 +19,7 @@ namespace startrail::project {
 namespace {
 
 constexpr std::string_view k_file = "trail.toml";
+constexpr std::chrono::seconds k_longest_grace = std::chrono::days(7);
 
 struct TableKeys {
   std::string_view table;
@@ -135,7 +137,16 @@ Result<void> read_run(const TableValue& table, TrailFile& result) {
   for (const std::string& name : variables.keys()) {
     const Json& value = variables.at(name).json();
     if (value.is_structured()) return refuse(variables.at(name), "run.env." + name, "a text");
-    settings.environment[name] = value.is_string() ? value.get<std::string>() : value.dump();
+    std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+    if (const std::string fault = base::variable_fault(name, text); !fault.empty())
+      return fail(ErrorCode::invalid_input,
+                  fmt::format("{}: run.env: {}", to_text(variables.at(name).origin()), fault));
+    if (name.starts_with("TRAIL_"))
+      return fail(
+          error(ErrorCode::invalid_input, fmt::format("{}: run.env.{}: TRAIL_ variables are set by the run itself",
+                                                      to_text(variables.at(name).origin()), name))
+              .with_hint("give it another name"));
+    settings.environment[name] = std::move(text);
   }
   const TableValue command = table.at("command");
   if (!command.present()) return {};
@@ -158,11 +169,15 @@ Result<void> read_rest(const TableValue& root, TrailFile& result) {
   if (!grace.present()) return {};
   if (grace.is_text()) {
     const auto duration = base::parse_duration(grace.text());
-    if (!duration) return refuse(grace, "stop.grace", "a time such as \"30s\"");
+    if (!duration || *duration > k_longest_grace)
+      return refuse(grace, "stop.grace", "a time up to a week such as \"30s\"");
     result.settings.stop_grace_seconds = static_cast<int>(duration->count());
     return {};
   }
-  result.settings.stop_grace_seconds = TRY(whole_number(grace, "stop.grace", 0));
+  const auto seconds = TRY(whole_number(grace, "stop.grace", 0));
+  if (seconds && std::chrono::seconds(*seconds) > k_longest_grace)
+    return refuse(grace, "stop.grace", "a time up to a week such as \"30s\"");
+  result.settings.stop_grace_seconds = seconds;
   return {};
 }
 
