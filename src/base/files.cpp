@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
+#include <vector>
 
 namespace startrail::base {
 namespace {
@@ -23,37 +24,114 @@ bool is_dot(std::string_view name) {
   return name == "." || name == "..";
 }
 
-Result<void> remove_entries(int directory, dev_t device, const fs::path& shown) {
-  std::unique_ptr<DIR, CloseDirectory> stream(::fdopendir(::dup(directory)));
-  if (!stream) return fail(errno_error(fmt::format("cannot list {}", shown.string()), errno));
-  while (const dirent* entry = ::readdir(stream.get())) {
-    if (is_dot(entry->d_name)) continue;
-    if (::unlinkat(directory, entry->d_name, 0) == 0 || errno == ENOENT) continue;
-    if (errno != EISDIR && errno != EPERM && errno != EACCES)
-      return fail(errno_error(fmt::format("cannot remove {}", (shown / entry->d_name).string()), errno));
-    struct stat status{};
-    if (::fstatat(directory, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    if (!S_ISDIR(status.st_mode)) {
-      ::fchmod(directory, 0700);
-      if (::unlinkat(directory, entry->d_name, 0) == 0) continue;
-      return fail(errno_error(fmt::format("cannot remove {}", (shown / entry->d_name).string()), errno));
-    }
-    if (status.st_dev != device)
-      return fail(ErrorCode::permission,
-                  fmt::format("{} is another filesystem; not removed", (shown / entry->d_name).string()));
-    ::fchmodat(directory, entry->d_name, 0700, 0);
-    const Fd child(::openat(directory, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!child.valid())
-      return fail(errno_error(fmt::format("cannot open {}", (shown / entry->d_name).string()), errno));
-    TRY(remove_entries(child.get(), device, shown / entry->d_name));
-    if (::unlinkat(directory, entry->d_name, AT_REMOVEDIR) != 0 && errno != ENOENT) {
-      ::fchmod(directory, 0700);
-      if (::unlinkat(directory, entry->d_name, AT_REMOVEDIR) != 0)
-        return fail(errno_error(fmt::format("cannot remove {}", (shown / entry->d_name).string()), errno));
-    }
-  }
-  return {};
+// fchmod(2) refuses descriptors that are open for no access; their entry in /proc stands for the same file.
+void open_up(const Fd& path_only) {
+  ::chmod(fmt::format("/proc/self/fd/{}", path_only.get()).c_str(), 0700);
 }
+
+// Opens the folder `name` of `parent`, never what a link leads to, so that its entries can be listed and removed.
+Fd open_for_removal(int parent, const char* name, struct stat& status) {
+  constexpr int k_folder = O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  Fd folder(::openat(parent, name, O_RDONLY | k_folder));
+  if (!folder.valid() && errno == EACCES) {
+    const Fd closed(::openat(parent, name, O_PATH | k_folder));
+    if (!closed.valid()) return {};
+    open_up(closed);
+    folder = Fd(::openat(closed.get(), ".", O_RDONLY | k_folder));
+  }
+  if (!folder.valid() || ::fstat(folder.get(), &status) != 0) return {};
+  if ((status.st_mode & S_IRWXU) != S_IRWXU) ::fchmod(folder.get(), 0700);
+  return folder;
+}
+
+// A tree's removal. Folders can be nested deeper than this process may have files open, so one descriptor goes down and
+// up again (by ".."), and the way back is remembered.
+class TreeRemoval {
+ public:
+  explicit TreeRemoval(std::string root) : m_shown(std::move(root)) {}
+
+  Result<void> run() {
+    struct stat status{};
+    m_current = open_for_removal(AT_FDCWD, m_shown.c_str(), status);
+    if (!m_current.valid()) return fail(errno_error(fmt::format("cannot open {}", m_shown), errno));
+    m_levels.push_back({.name = {}, .device = status.st_dev, .inode = status.st_ino, .folders = {}});
+    TRY(remove_files());
+    while (m_levels.size() > 1 || !m_levels.back().folders.empty()) {
+      if (m_levels.back().folders.empty()) {
+        TRY(go_up());
+      } else {
+        TRY(go_down());
+      }
+    }
+    return {};
+  }
+
+ private:
+  struct Level {
+    std::string name;  // in its parent
+    dev_t device;
+    ino_t inode;
+    std::vector<std::string> folders;  // in it, still to be removed
+  };
+
+  Result<void> go_down() {
+    std::string name = std::move(m_levels.back().folders.back());
+    m_levels.back().folders.pop_back();
+    m_shown += "/" + name;
+    struct stat status{};
+    Fd child = open_for_removal(m_current.get(), name.c_str(), status);
+    if (!child.valid() && errno == ENOENT) {  // somebody else removed it
+      m_shown.resize(m_shown.size() - name.size() - 1);
+      return {};
+    }
+    if (!child.valid()) return fail(errno_error(fmt::format("cannot open {}", m_shown), errno));
+    if (status.st_dev != m_levels.back().device)
+      return fail(ErrorCode::permission, fmt::format("{} is another filesystem; not removed", m_shown));
+    m_current = std::move(child);
+    m_levels.push_back({.name = std::move(name), .device = status.st_dev, .inode = status.st_ino, .folders = {}});
+    return remove_files();
+  }
+
+  Result<void> go_up() {
+    Fd parent(::openat(m_current.get(), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const std::string name = std::move(m_levels.back().name);
+    m_levels.pop_back();
+    struct stat status{};
+    if (!parent.valid() || ::fstat(parent.get(), &status) != 0)
+      return fail(errno_error(fmt::format("cannot open the folder of {}", m_shown), errno));
+    if (status.st_dev != m_levels.back().device || status.st_ino != m_levels.back().inode)
+      return fail(ErrorCode::conflict, fmt::format("{} was moved while it was removed", m_shown));
+    m_current = std::move(parent);
+    if (::unlinkat(m_current.get(), name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT)
+      return fail(errno_error(fmt::format("cannot remove {}", m_shown), errno));
+    m_shown.resize(m_shown.size() - name.size() - 1);
+    return {};
+  }
+
+  // All that is no folder goes; what is one is noted.
+  Result<void> remove_files() {
+    const int listed = ::fcntl(m_current.get(), F_DUPFD_CLOEXEC, 0);
+    const std::unique_ptr<DIR, CloseDirectory> stream(listed < 0 ? nullptr : ::fdopendir(listed));
+    if (!stream) return fail(errno_error(fmt::format("cannot list {}", m_shown), errno));
+    while (const dirent* entry = ::readdir(stream.get())) {
+      if (is_dot(entry->d_name)) continue;
+      if (entry->d_type == DT_DIR) {
+        m_levels.back().folders.emplace_back(entry->d_name);
+        continue;
+      }
+      if (::unlinkat(m_current.get(), entry->d_name, 0) == 0 || errno == ENOENT) continue;
+      // Filesystems that tell no types.
+      if (errno != EISDIR)
+        return fail(errno_error(fmt::format("cannot remove {}", m_shown + "/" + entry->d_name), errno));
+      m_levels.back().folders.emplace_back(entry->d_name);
+    }
+    return {};
+  }
+
+  std::string m_shown;
+  Fd m_current;
+  std::vector<Level> m_levels;
+};
 
 }  // namespace
 
@@ -123,7 +201,8 @@ Result<void> write_file_atomic(const fs::path& file, std::string_view content, m
 Result<void> make_directories(const fs::path& directory, mode_t mode) {
   if (::mkdir(directory.c_str(), mode) == 0) return {};
   if (errno == EEXIST) {
-    if (fs::is_directory(directory)) return {};
+    struct stat status{};
+    if (::stat(directory.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) return {};
     return fail(ErrorCode::conflict, fmt::format("{} exists and is not a folder", directory.string()));
   }
   if (errno == ENOENT && directory.has_parent_path() && directory.parent_path() != directory) {
@@ -143,9 +222,7 @@ Result<void> remove_tree(const fs::path& root) {
     if (::unlink(root.c_str()) == 0 || errno == ENOENT) return {};
     return fail(errno_error(fmt::format("cannot remove {}", root.string()), errno));
   }
-  ::chmod(root.c_str(), 0700);
-  const Fd fd = TRY(open_file(root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
-  TRY(remove_entries(fd.get(), status.st_dev, root));
+  TRY(TreeRemoval(root.string()).run());
   if (::rmdir(root.c_str()) != 0 && errno != ENOENT)
     return fail(errno_error(fmt::format("cannot remove {}", root.string()), errno));
   return {};
