@@ -31,8 +31,8 @@ Error with_ways_out(Error reason, const EnsureOptions& options) {
 Error with_need(Error reason, const lock::Lock& lock, const EnsureOptions& options) {
   if (reason.code != ErrorCode::no_space) return reason;
   if (const auto rest = plan(lock, options.store, options.lock_directory))
-    reason = std::move(reason).with_context(fmt::format("what is left of this image needs {}; {} are free",
-                                                        to_text(rest->disk_needed), to_text(rest->disk_free)));
+    reason.with_context(fmt::format("what is left of this image needs {}; {} are free", to_text(rest->disk_needed),
+                                    to_text(rest->disk_free)));
   return with_ways_out(std::move(reason), options);
 }
 
