@@ -25,6 +25,7 @@
 
 namespace {
 
+using startrail::init::Confinement;
 using startrail::init::k_socket;
 using startrail::init::Report;
 using startrail::init::ReportKind;
@@ -112,6 +113,25 @@ bool load_filter() {
          ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0;
 }
 
+// With the host's network its abstract Unix sockets are in reach too (D-Bus, X), whatever the filesystem hides:
+// landlock(7) keeps the command to those of its own processes, from ABI 6 (Linux 6.12) on; older kernels can't.
+bool scope_abstract_sockets() {
+  constexpr int k_scopes_abi = 6;
+  struct {
+    unsigned long long files = 0, ports = 0, scopes = 1;  // LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
+  } rules;
+  constexpr unsigned k_version = 1;  // LANDLOCK_CREATE_RULESET_VERSION
+  if (::syscall(SYS_landlock_create_ruleset, nullptr, 0, k_version) < k_scopes_abi) return true;
+  const auto ruleset = static_cast<int>(::syscall(SYS_landlock_create_ruleset, &rules, sizeof rules, 0));
+  if (ruleset < 0) return false;
+  const bool restricted =
+      ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::syscall(SYS_landlock_restrict_self, ruleset, 0) == 0;
+  const int reason = errno;
+  ::close(ruleset);
+  errno = reason;
+  return restricted;
+}
+
 [[noreturn]] void give_up(const char* step) {
   const int reason = errno;
   send_report(ReportKind::cannot_confine, reason, step);
@@ -125,7 +145,10 @@ bool load_filter() {
   // Writing one's own id maps needs a dumpable process; nothing else runs in here yet.
   ::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
   if (g_request.user_namespace == UserNamespace::own && !enter_own_user_namespace()) give_up("user namespace");
-  drop_bounding_set();
+  if (g_request.confinement == Confinement::container) {
+    drop_bounding_set();
+    if (!scope_abstract_sockets()) give_up("scope of sockets");
+  }
   if (!limit_processes()) give_up("process limit");
   choose_cpus();
   sigset_t none;
@@ -136,7 +159,6 @@ bool load_filter() {
   if (!load_filter()) give_up("seccomp filter");
   ::execvp(argv[0], argv);
   const int reason = errno;
-  send_report(ReportKind::cannot_execute, reason, "");
   say("cannot run", argv[0], reason);
   ::_exit(reason == ENOENT ? k_not_found : k_not_executable);
 }
@@ -184,25 +206,51 @@ void take_signal(int signal_fd, pid_t command) {
   }
 }
 
-// As PID 1, init's end is everybody's end (pid_namespaces(7)). Without a PID namespace it adopts whatever the command
-// leaves behind (PR_SET_CHILD_SUBREAPER), and kills it generation by generation.
-void kill_everything_left() {
-  if (::getpid() == 1) return;
+struct Children {
+  int count = 0, killed = 0;
+};
+
+enum class Survivors { unreported, reported };
+
+// Kills init's children, as many as a buffer's worth.
+Children kill_children(Survivors survivors) {
   char path[64];
   std::snprintf(path, sizeof path, "/proc/self/task/%d/children", ::getpid());
-  for (;;) {
-    char children[4096] = {};
-    const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
-    const ssize_t size = fd < 0 ? 0 : ::read(fd, children, sizeof children - 1);
-    ::close(fd);
-    if (size <= 0) return;
-    char* rest = children;
-    for (long pid = std::strtol(rest, &rest, 10); pid > 1; pid = std::strtol(rest, &rest, 10))
-      ::kill(static_cast<pid_t>(pid), SIGKILL);
+  char text[4096] = {};
+  Children children;
+  const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return children;
+  const ssize_t size = ::read(fd, text, sizeof text - 1);
+  ::close(fd);
+  if (size <= 0) return children;
+  char* rest = text;
+  for (long pid = std::strtol(rest, &rest, 10); pid > 1; pid = std::strtol(rest, &rest, 10)) {
+    ++children.count;
+    if (::kill(static_cast<pid_t>(pid), SIGKILL) == 0) {
+      ++children.killed;
+    } else if (survivors == Survivors::reported) {
+      send_report(ReportKind::survivor, static_cast<int>(pid));
+    }
+  }
+  return children;
+}
+
+// As PID 1, init's end is everybody's end (pid_namespaces(7)). Without a PID namespace it adopts whatever the command
+// leaves behind (PR_SET_CHILD_SUBREAPER), and kills it generation by generation. What it may not kill (a child of
+// sudo's) or what won't die (in the kernel, on a dead disk) is reported in the end and left.
+void kill_everything_left() {
+  constexpr int k_rounds = 2000;
+  constexpr int k_pause_us = 1000;
+  if (::getpid() == 1) return;
+  for (int round = 0; round < k_rounds; ++round) {
+    const Children children = kill_children(Survivors::unreported);
+    if (children.count == 0) return;
     while (::waitpid(-1, nullptr, WNOHANG | __WALL) > 0) {
     }
-    ::usleep(1000);
+    if (children.killed == 0) break;
+    ::usleep(k_pause_us);
   }
+  kill_children(Survivors::reported);
 }
 
 void wait_for_adoption() {
@@ -261,7 +309,7 @@ int main(int argc, char** argv) {
   const pid_t command = ::fork();
   if (command == 0) become_command(argv + 1);
   if (command < 0) give_up("first process");
-  drop_own_capabilities();
+  if (g_request.confinement == Confinement::container) drop_own_capabilities();
   load_filter();
   return watch(command, signal_fd);
 }

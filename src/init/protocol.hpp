@@ -10,7 +10,7 @@
 namespace startrail::init {
 
 inline constexpr int k_socket = 3;
-inline constexpr std::uint32_t k_protocol = 1;
+inline constexpr std::uint32_t k_protocol = 2;
 inline constexpr unsigned k_longest_filter = 512;
 inline constexpr unsigned k_most_cpus = 1024;
 
@@ -19,10 +19,16 @@ enum class UserNamespace : std::uint32_t {
   own,   // the command gets a user namespace in which `uid` and `gid` stand for init's
 };
 
+enum class Confinement : std::uint32_t {
+  container,  // no capability is left to the command, and no socket of the host's abstract namespace
+  none,       // the command has all of init's rights
+};
+
 // The first message to init. Command, environment and directory are init's own.
 struct StartRequest {
   std::uint32_t protocol = k_protocol;
   UserNamespace user_namespace = UserNamespace::keep;
+  Confinement confinement = Confinement::container;
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
   std::uint64_t process_limit = 0;            // RLIMIT_NPROC; 0: as it is
@@ -38,9 +44,9 @@ struct SignalRequest {
 };
 
 enum class ReportKind : std::uint32_t {
-  cannot_execute,  // exec of the command failed: `value` is the errno
-  cannot_confine,  // a step before exec failed: `value` is the errno, `step` names it
+  cannot_confine,  // a step before exec failed: `value` is the errno, `step` names it; the command never ran
   ended,           // `value` is the command's wait(2) status
+  survivor,        // `value` is the pid of a process that the command left and init may not kill
 };
 
 // Messages from init.

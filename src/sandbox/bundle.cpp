@@ -96,10 +96,9 @@ Json mounts(const ContainerSpec& spec, const Support& support) {
   return list;
 }
 
-Json namespaces(const ContainerSpec& spec, const Support& support) {
+Json namespaces(const ContainerSpec& spec) {
   Json list = Json::array();
-  for (const char* type : {"pid", "ipc", "uts", "mount"}) list.push_back({{"type", type}});
-  if (support.cgroup_limits) list.push_back({{"type", "cgroup"}});
+  for (const char* type : {"pid", "ipc", "uts", "mount", "cgroup"}) list.push_back({{"type", type}});
   if (spec.network == Network::none) list.push_back({{"type", "network"}});
   return list;
 }
@@ -139,6 +138,17 @@ Json resources(const ContainerSpec& spec) {
   return result;
 }
 
+// A folder among these gets an empty read-only filesystem over it. The host's /sys would tell about every service, user
+// and container of the host.
+Json masked_paths(const ContainerSpec& spec, const Support& support) {
+  Json list =
+      strings({"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
+               "/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats",
+               "/sys/devices/virtual/powercap", "/sys/firmware", "/sys/kernel/debug", "/sys/kernel/tracing"});
+  if (sys_from_host(support.mode, spec.network)) list.push_back("/sys/fs/cgroup");
+  return list;
+}
+
 }  // namespace
 
 Bytes shm_size(const Limits& limits) {
@@ -155,10 +165,8 @@ std::string cgroup_path(const std::string& id) {
 Json runtime_configuration(const ContainerSpec& spec, const Support& support, const Identity& identity,
                            const fs::path& root) {
   Json linux_part = {
-      {"namespaces", namespaces(spec, support)},
-      {"maskedPaths", strings({"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys",
-                               "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi", "/proc/timer_list",
-                               "/proc/timer_stats", "/sys/devices/virtual/powercap", "/sys/firmware"})},
+      {"namespaces", namespaces(spec)},
+      {"maskedPaths", masked_paths(spec, support)},
       {"readonlyPaths", strings({"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"})}};
   if (support.mode == Mode::root) linux_part["devices"] = gpu_devices(spec);
   if (support.cgroup_limits) {

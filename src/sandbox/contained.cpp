@@ -77,6 +77,10 @@ Result<base::ProcessResult> run_contained(const Support& support, const Containe
   if (answer->contains("error")) return fail(error_from(base::member(*answer, "error")));
   result.exit_code = static_cast<int>(base::integer_at(*answer, "exit_code"));
   result.signal = static_cast<int>(base::integer_at(*answer, "signal"));
+  if (base::boolean_at(*answer, "out_of_memory")) {
+    result.errors += "trail: a process was killed because the container's memory was used up\n";
+    if (on_error_line) on_error_line("a process was killed because the container's memory was used up");
+  }
   return result;
 }
 

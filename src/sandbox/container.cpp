@@ -4,6 +4,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <utility>
 
 #include "base/json.hpp"
@@ -46,14 +48,21 @@ struct Container::State {
   bool killed_for_memory = false;
   bool waited = false;
 
+  std::vector<Fd> memory_folders;  // filesystems whose files are memory that the census can't see
+
   ~State() {
     if (pid > 0 && !waited) {
+      socket.reset();
       send_signal(SIGKILL);
       [[maybe_unused]] const auto status = wait_for(pid);
       remove_leftovers(id, scratch);
     }
   }
-  void send_signal(int signal) const { ::syscall(SYS_pidfd_send_signal, pid_descriptor.get(), signal, nullptr, 0); }
+  // Init is this process's child and not waited for yet, so that its number is nobody else's.
+  void send_signal(int signal) const {
+    if (!pid_descriptor.valid() || ::syscall(SYS_pidfd_send_signal, pid_descriptor.get(), signal, nullptr, 0) != 0)
+      ::kill(pid, signal);
+  }
 };
 
 namespace {
@@ -97,8 +106,7 @@ Result<void> check(const ContainerSpec& spec) {
 }
 
 // Everything that the runtime finds ready: namespaces, root filesystem, mounts, config.json.
-Result<void> prepare(const Support& support, const ContainerSpec& spec, Identity& identity,
-                     std::vector<std::string>& notes) {
+Result<void> prepare(const Support& support, const ContainerSpec& spec, Container::State& state) {
   const uid_t uid = ::geteuid();
   const gid_t gid = ::getegid();
   const auto paths = scratch_paths(spec.scratch);
@@ -108,13 +116,14 @@ Result<void> prepare(const Support& support, const ContainerSpec& spec, Identity
   ::unlink(paths.runtime_log.c_str());
   TRY(enter_own_namespaces(support.mode));
   auto plan = TRY(plan_mounts(spec, support.mode, uid, gid));
-  const auto root = TRY(RootFilesystem::mount(spec, support.mode, plan.identity));
+  auto root = TRY(RootFilesystem::mount(spec, support.mode, plan.identity));
   TRY(add_own_mounts(plan, spec, support.mode));
   for (const auto& mount : plan.mounts) TRY(root.attach(mount.tree, mount.target, plan.identity));
   hide_second_hierarchy(support);
-  identity = plan.identity;
-  notes = root.notes();
-  const Json configuration = runtime_configuration(spec, support, identity, paths.root);
+  state.identity = plan.identity;
+  state.notes = root.notes();
+  if (Fd memory = root.take_memory(); memory.valid()) state.memory_folders.push_back(std::move(memory));
+  const Json configuration = runtime_configuration(spec, support, state.identity, paths.root);
   return base::write_file_atomic(paths.bundle / "config.json", base::to_compact_text(configuration), 0600);
 }
 
@@ -138,13 +147,56 @@ Result<Fd> open_pid_descriptor(pid_t pid) {
   return fd;
 }
 
-// What init said before it ended; nullopt when it was killed first.
-std::optional<init::Report> last_report(const Fd& socket) {
-  std::optional<init::Report> last;
+// What init said before it ended. Killed first, it may have said nothing.
+struct Reports {
+  std::optional<init::Report> cannot_confine, ended;
+  std::vector<pid_t> survivors;
+};
+
+Reports read_reports(const Fd& socket) {
+  Reports all;
   init::Report report;
-  while (::recv(socket.get(), &report, sizeof report, MSG_DONTWAIT) == static_cast<ssize_t>(sizeof report))
-    last = report;
-  return last;
+  while (::recv(socket.get(), &report, sizeof report, MSG_DONTWAIT) == static_cast<ssize_t>(sizeof report)) {
+    if (report.kind == init::ReportKind::cannot_confine && !all.cannot_confine) all.cannot_confine = report;
+    if (report.kind == init::ReportKind::ended) all.ended = report;
+    if (report.kind == init::ReportKind::survivor) all.survivors.push_back(report.value);
+  }
+  return all;
+}
+
+Error cannot_confine(const init::Report& report) {
+  const std::string step(report.step, ::strnlen(report.step, sizeof report.step));
+  Error error =
+      base::error(ErrorCode::unsupported, fmt::format("the command did not start: the kernel refused its {}", step));
+  error.with_context(base::errno_error(step, report.value).message);
+  return error.with_hint("a security module (AppArmor, SELinux) may forbid it: `trail doctor` names the setting")
+      .with_hint("`trail run --isolation none` runs without a container, and the record says so");
+}
+
+// Where no control group limits memory, this process watches it, through the container's own /proc.
+Result<void> watch_memory(Container::State& state, const Limits& limits) {
+  state.watched_limit = limits.memory;
+  auto census = ProcessCensus::of_container(state.pid);
+  if (census) {
+    state.census = std::move(*census);
+    if (auto shared = base::open_file(fmt::format("/proc/{}/root/dev/shm", state.pid), O_PATH | O_DIRECTORY))
+      state.memory_folders.push_back(std::move(*shared));
+    return {};
+  }
+  pollfd end{.fd = state.pid_descriptor.get(), .events = POLLIN, .revents = 0};
+  const bool already_ended = ::poll(&end, 1, 0) > 0;
+  if (!limits.memory || already_ended) return {};
+  return fail(std::move(census).error().with_context("without it the memory limit can't be watched"));
+}
+
+Bytes used_in(const std::vector<Fd>& filesystems) {
+  Bytes used;
+  struct statfs status{};
+  for (const auto& fd : filesystems) {
+    if (::fstatfs(fd.get(), &status) == 0)
+      used.count += (status.f_blocks - status.f_bfree) * static_cast<std::uint64_t>(status.f_bsize);
+  }
+  return used;
 }
 
 void set_status(Ended& ended, int status) {
@@ -174,10 +226,11 @@ Result<Container> Container::start(const Support& support, const ContainerSpec& 
     state->identity = caller_identity(::geteuid(), ::getegid());
     state->identity.how = fmt::format("uid {}, not isolated", ::geteuid());
   } else {
-    TRY(prepare(support, spec, state->identity, state->notes));
+    TRY(prepare(support, spec, *state));
   }
   auto socket = TRY(make_socket());
-  TRY(send_start(socket.ours, start_request(support, spec, state->identity)));
+  const auto request = TRY(start_request(support, spec, state->identity));
+  TRY(send_start(socket.ours, request));
   auto pid = support.mode == Mode::none
                  ? start_without_container(spec, stdio, socket.inits.get())
                  : run_bundle(support, spec.id, scratch_paths(spec.scratch), stdio, socket.inits.get());
@@ -189,10 +242,7 @@ Result<Container> Container::start(const Support& support, const ContainerSpec& 
   state->socket = std::move(socket.ours);
   state->pid_descriptor = TRY(open_pid_descriptor(*pid));
   if (support.cgroup_limits) state->group = ControlGroup::find(spec.id);
-  if (support.mode != Mode::none && !state->group) {
-    if (auto census = ProcessCensus::of_container(*pid)) state->census = std::move(*census);
-    state->watched_limit = spec.limits.memory;
-  }
+  if (support.mode != Mode::none && !state->group) TRY(watch_memory(*state, spec.limits));
   TRY(send_request(state->socket, 0));
   return Container(std::move(state));
 }
@@ -228,7 +278,7 @@ Bytes Container::memory_now() const {
     const auto near = m_state->watched_limit
                           ? std::optional(Bytes{m_state->watched_limit->count / 100 * k_near_percent})
                           : std::nullopt;
-    now = m_state->census->memory(near);
+    now = m_state->census->memory(near, used_in(m_state->memory_folders));
   }
   m_state->peak = std::max(m_state->peak, now);
   return now;
@@ -255,9 +305,13 @@ Result<Ended> Container::wait() {
   while (::poll(&end, 1, m_state->watched_limit ? k_watch_every_ms : -1) == 0) enforce_memory_limit();
   const int init_status = TRY(wait_for(m_state->pid));
   m_state->waited = true;
-  Ended ended{.out_of_memory = m_state->killed_for_memory};
-  const auto report = last_report(m_state->socket);
-  set_status(ended, report && report->kind == init::ReportKind::ended ? report->value : init_status);
+  const Reports reports = read_reports(m_state->socket);
+  if (reports.cannot_confine) {
+    remove_leftovers(m_state->id, m_state->scratch);
+    return fail(cannot_confine(*reports.cannot_confine));
+  }
+  Ended ended{.out_of_memory = m_state->killed_for_memory, .survivors = reports.survivors};
+  set_status(ended, reports.ended ? reports.ended->value : init_status);
   if (m_state->group) {
     ended.out_of_memory = m_state->group->out_of_memory_killed();
     ended.pids_limit_hit = m_state->group->process_limit_hit();

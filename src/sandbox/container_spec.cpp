@@ -14,18 +14,32 @@ Json path_list(const std::vector<fs::path>& paths) {
   return list;
 }
 
+Json place_json(const std::optional<Place>& place) {
+  if (!place) return {};
+  return {{"device", place->device}, {"inode", place->inode}, {"owner", place->owner}};
+}
+
+std::optional<Place> place_from(const Json& json) {
+  if (!json.is_object()) return std::nullopt;
+  return Place{.device = static_cast<std::uint64_t>(base::integer_at(json, "device")),
+               .inode = static_cast<std::uint64_t>(base::integer_at(json, "inode")),
+               .owner = static_cast<unsigned>(base::integer_at(json, "owner"))};
+}
+
 Json mount_json(const Mount& mount) {
   return {{"source", mount.source.string()},
           {"target", mount.target},
           {"read_only", mount.access == Access::read_only},
-          {"caller_owned", mount.ownership == Ownership::caller}};
+          {"caller_owned", mount.ownership == Ownership::caller},
+          {"expected", place_json(mount.expected)}};
 }
 
 Mount mount_from(const Json& json) {
   return {.source = base::string_at(json, "source"),
           .target = base::string_at(json, "target"),
           .access = base::boolean_at(json, "read_only") ? Access::read_only : Access::read_write,
-          .ownership = base::boolean_at(json, "caller_owned") ? Ownership::caller : Ownership::as_it_is};
+          .ownership = base::boolean_at(json, "caller_owned") ? Ownership::caller : Ownership::as_it_is,
+          .expected = place_from(base::member(json, "expected"))};
 }
 
 Json limits_json(const Limits& limits) {

@@ -47,7 +47,10 @@ std::vector<pid_t> members(const fs::path& group) {
   const auto text = base::read_file(group / "cgroup.procs");
   if (!text) return result;
   for (std::size_t start = 0; start < text->size(); start = text->find('\n', start) + 1) {
-    if (const auto pid = number_in(std::string_view(*text).substr(start))) result.push_back(static_cast<pid_t>(*pid));
+    // 0 stands for a process of a PID namespace that this one can't see (cgroup_namespaces(7)); as a pid it would mean
+    // this process's own group (kill(2)).
+    const auto pid = number_in(std::string_view(*text).substr(start));
+    if (pid && *pid > 0) result.push_back(static_cast<pid_t>(*pid));
     if (text->find('\n', start) == std::string::npos) break;
   }
   return result;
@@ -55,6 +58,13 @@ std::vector<pid_t> members(const fs::path& group) {
 
 std::string below(const std::string& id) {
   return cgroup_path(id).substr(1);
+}
+
+// cgroup.kill (version 2, Linux 5.14) reaches all of them at once, those of other PID namespaces too.
+void kill_members(const fs::path& group) {
+  const base::Fd all(::open((group / "cgroup.kill").c_str(), O_WRONLY | O_CLOEXEC));
+  if (all.valid() && ::write(all.get(), "1", 1) == 1) return;
+  for (const pid_t pid : members(group)) ::kill(pid, SIGKILL);
 }
 
 // A group is busy until the kernel has taken its last process apart, which follows the process's end.
@@ -67,7 +77,7 @@ void remove_group(const fs::path& group) {
   }
   for (int attempt = 0; attempt < k_attempts; ++attempt) {
     if (::rmdir(group.c_str()) == 0 || errno != EBUSY) return;
-    for (const pid_t pid : members(group)) ::kill(pid, SIGKILL);
+    kill_members(group);
     std::this_thread::sleep_for(k_pause);
   }
 }

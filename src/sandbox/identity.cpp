@@ -2,13 +2,14 @@
 
 #include <fmt/format.h>
 #include <pwd.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace startrail::sandbox {
 namespace {
@@ -33,6 +34,41 @@ std::optional<unsigned> id_variable(const char* name) {
 
 Identity plain_identity(unsigned uid, unsigned gid) {
   return {.uid = uid, .gid = gid, .host_uid = uid, .host_gid = gid, .user_name = host_name_of(uid), .how = {}};
+}
+
+struct Numbers {
+  std::uint64_t first, last;
+};
+
+std::optional<std::uint64_t> field(std::string_view line, int index) {
+  for (; index > 0 && !line.empty(); --index) line.remove_prefix(std::min(line.find(':') + 1, line.size()));
+  std::uint64_t value = 0;
+  if (std::from_chars(line.data(), line.data() + line.size(), value).ec != std::errc{}) return std::nullopt;
+  return value;
+}
+
+// One number a line at `at` (passwd(5), group(5)); or, with `count_at`, as many from there on (subuid(5)).
+void add_numbers(const fs::path& file, int at, std::optional<int> count_at, std::vector<Numbers>& taken) {
+  const auto text = base::read_file(file);
+  if (!text) return;
+  std::string_view rest = *text;
+  while (!rest.empty()) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    const auto first = field(line, at);
+    const auto count = count_at ? field(line, *count_at) : std::optional<std::uint64_t>(1);
+    if (first && count && *count > 0) taken.push_back({.first = *first, .last = *first + *count - 1});
+  }
+}
+
+std::vector<Numbers> taken_numbers(const fs::path& etc) {
+  std::vector<Numbers> taken;
+  for (const char* file : {"passwd", "group"}) add_numbers(etc / file, 2, std::nullopt, taken);
+  for (const char* file : {"subuid", "subgid"}) add_numbers(etc / file, 1, 2, taken);
+  std::erase_if(taken, [](const Numbers& range) {
+    return range.last < k_first_run_uid || range.first >= k_first_run_uid + k_run_uids;
+  });
+  return taken;
 }
 
 // Lines of `file`, without those whose first field is `name`; `entry` goes after the first line (root's).
@@ -61,34 +97,48 @@ Identity caller_identity(uid_t uid, gid_t gid) {
   return identity;
 }
 
-Identity mapped_identity() {
-  return {.uid = k_unprivileged_id,
-          .gid = k_unprivileged_id,
-          .host_uid = k_unprivileged_id,
-          .host_gid = k_unprivileged_id,
-          .user_name = std::string(k_default_name),
-          .how = fmt::format("uid {}", k_unprivileged_id)};
+unsigned run_uid(std::string_view id, const fs::path& etc) {
+  // FNV-1a: the same on every machine and in every build, unlike std::hash.
+  std::uint64_t hash = 0xcbf29ce484222325ULL;
+  for (const char c : id) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  const auto wanted = static_cast<std::uint64_t>(hash % k_run_uids) + k_first_run_uid;
+  const auto taken = taken_numbers(etc);
+  std::uint64_t number = wanted;
+  for (std::size_t moves = 0; moves <= 2 * taken.size(); ++moves) {
+    const auto in_the_way = std::ranges::find_if(
+        taken, [&](const Numbers& range) { return number >= range.first && number <= range.last; });
+    if (in_the_way == taken.end()) return static_cast<unsigned>(number);
+    number = in_the_way->last + 1;
+    if (number >= k_first_run_uid + k_run_uids) number = k_first_run_uid;
+  }
+  return static_cast<unsigned>(wanted);  // every number is somebody's
 }
 
-Result<Identity> unmapped_identity(const fs::path& reference) {
+Identity mapped_identity(std::string_view id) {
+  const unsigned number = run_uid(id);
+  return {.uid = number,
+          .gid = number,
+          .host_uid = number,
+          .host_gid = number,
+          .user_name = std::string(k_default_name),
+          .how = fmt::format("uid {}", number)};
+}
+
+Result<Identity> unmapped_identity(const fs::path& reference, uid_t owner, gid_t group) {
   if (const auto uid = id_variable("SUDO_UID")) {
     Identity identity = plain_identity(*uid, id_variable("SUDO_GID").value_or(*uid));
     identity.how = fmt::format("uid {}, who called sudo; file owners can't be mapped here", *uid);
     return identity;
   }
-  struct stat status{};
-  if (::stat(reference.c_str(), &status) != 0)
-    return fail(base::errno_error(fmt::format("cannot read the owner of {}", reference.string()), errno));
-  if (status.st_uid == 0)
+  if (owner == 0)
     return fail(
         base::error(ErrorCode::unsupported,
                     fmt::format("{} belongs to root, its filesystem can't map file owners, and a run is never root",
                                 reference.string()))
             .with_hint(fmt::format("give the folder to a user: `chown -R USER {}`", reference.string()))
             .with_hint("or call trail as an ordinary user, or keep the folder on a local disk"));
-  Identity identity = plain_identity(status.st_uid, status.st_gid);
-  identity.how =
-      fmt::format("uid {}, who owns {}; file owners can't be mapped here", status.st_uid, reference.string());
+  Identity identity = plain_identity(owner, group);
+  identity.how = fmt::format("uid {}, who owns {}; file owners can't be mapped here", owner, reference.string());
   return identity;
 }
 

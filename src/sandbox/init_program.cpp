@@ -47,17 +47,20 @@ Result<fs::path> init_program() {
                   .with_hint("install Startrail again, or build the target `trail-init`"));
 }
 
-init::StartRequest start_request(const Support& support, const ContainerSpec& spec, const Identity& identity) {
+Result<init::StartRequest> start_request(const Support& support, const ContainerSpec& spec, const Identity& identity) {
   init::StartRequest request;
   request.uid = identity.uid;
   request.gid = identity.gid;
-  if (support.mode == Mode::rootless) request.user_namespace = init::UserNamespace::own;
-  if (!support.cgroup_limits) {
-    if (spec.limits.pids) request.process_limit = static_cast<std::uint64_t>(*spec.limits.pids);
-    if (spec.limits.cpus) choose_cpus(request, *spec.limits.cpus, spec.id);
+  if (!support.cgroup_limits && spec.limits.cpus) choose_cpus(request, *spec.limits.cpus, spec.id);
+  if (support.mode == Mode::none) {
+    request.confinement = init::Confinement::none;
+    return request;
   }
-  if (support.mode == Mode::none) return request;
+  if (support.mode == Mode::rootless) request.user_namespace = init::UserNamespace::own;
+  if (!support.cgroup_limits && spec.limits.pids) request.process_limit = static_cast<std::uint64_t>(*spec.limits.pids);
   const auto filter = default_filter();
+  if (filter.size() > init::k_longest_filter)
+    return fail(ErrorCode::internal, fmt::format("a seccomp filter of {} instructions is too long", filter.size()));
   request.filter_length = static_cast<std::uint32_t>(filter.size());
   std::ranges::copy(filter, request.filter);
   return request;

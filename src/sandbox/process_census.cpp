@@ -5,9 +5,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -45,11 +47,32 @@ std::uint64_t resident(const base::Fd& proc, const std::string& process) {
   return space == std::string::npos ? 0 : std::strtoull(text.c_str() + space, nullptr, 10) * page;
 }
 
-// "Pss:  1234 kB" of smaps_rollup; 0 where it may not be read.
-std::uint64_t proportional(const base::Fd& proc, const std::string& process) {
+// "Pss:  1234 kB" of smaps_rollup; 0 where it is missing.
+std::uint64_t kibibytes_of(const std::string& text, const char* line) {
+  const std::size_t at = text.find(line);
+  return at == std::string::npos ? 0 : std::strtoull(text.c_str() + at + std::strlen(line), nullptr, 10) * 1024;
+}
+
+// A process's fair part of the memory that it has mapped; what of it belongs to files in memory (Linux 5.4).
+struct Share {
+  std::uint64_t all = 0, in_files = 0;
+};
+
+Share share_of(const base::Fd& proc, const std::string& process) {
   const std::string text = read_small(proc, process + "/smaps_rollup");
-  const std::size_t at = text.find("\nPss:");
-  return at == std::string::npos ? 0 : std::strtoull(text.c_str() + at + 5, nullptr, 10) * 1024;
+  const Share share{.all = kibibytes_of(text, "\nPss:"), .in_files = kibibytes_of(text, "\nPss_Shmem:")};
+  return share.all != 0 ? share : Share{.all = resident(proc, process)};  // it may not be read
+}
+
+// Mapped files in memory are among `files` already, unless they have no name there (shared anonymous memory).
+std::uint64_t weighed_sum(const base::Fd& proc, const std::vector<std::string>& processes, std::uint64_t files) {
+  Share sum;
+  for (const auto& process : processes) {
+    const Share share = share_of(proc, process);
+    sum.all += share.all;
+    sum.in_files += share.in_files;
+  }
+  return sum.all - std::min(sum.all, sum.in_files) + std::max(sum.in_files, files);
 }
 
 }  // namespace
@@ -62,20 +85,16 @@ int ProcessCensus::count() const {
   return static_cast<int>(process_names(m_proc).size());
 }
 
-Bytes ProcessCensus::memory(std::optional<Bytes> near) {
+Bytes ProcessCensus::memory(std::optional<Bytes> near, Bytes files) {
   constexpr auto k_weigh_every = std::chrono::seconds(10);
   const auto names = process_names(m_proc);
-  std::uint64_t sum = 0;
+  std::uint64_t sum = files.count;
   for (const auto& name : names) sum += resident(m_proc, name);
   const auto now = std::chrono::steady_clock::now();
   const bool close = near && static_cast<double>(sum) * m_shared_factor > static_cast<double>(near->count);
   if (sum != 0 && (close || now - m_weighed > k_weigh_every)) {
-    std::uint64_t weighed = 0;
-    for (const auto& name : names) {
-      const auto part = proportional(m_proc, name);
-      weighed += part != 0 ? part : resident(m_proc, name);
-    }
-    m_shared_factor = std::min(1.0, static_cast<double>(weighed) / static_cast<double>(sum));
+    const auto weighed = static_cast<double>(weighed_sum(m_proc, names, files.count));
+    m_shared_factor = std::min(1.0, weighed / static_cast<double>(sum));
     m_weighed = now;
   }
   return {static_cast<std::uint64_t>(static_cast<double>(sum) * m_shared_factor)};

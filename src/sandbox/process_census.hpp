@@ -17,10 +17,10 @@ class ProcessCensus {
   explicit ProcessCensus(base::Fd proc) : m_proc(std::move(proc)) {}
   [[nodiscard]] static Result<ProcessCensus> of_container(pid_t init);
 
-  // Resident memory of all processes. Pages that several share count once, by their proportional set size;
-  // that walk over page tables is done at most every ten seconds, or when `near` is exceeded, and scales the
-  // cheap sums in between.
-  [[nodiscard]] Bytes memory(std::optional<Bytes> near);
+  // Resident memory of all processes, and `files` that lie in memory whether or not somebody maps them. Pages that
+  // several share count once, by their proportional set size; that walk over page tables is done at most every ten
+  // seconds, or when `near` is exceeded, and scales the cheap sums in between.
+  [[nodiscard]] Bytes memory(std::optional<Bytes> near, Bytes files = {});
   // Processes, init included.
   [[nodiscard]] int count() const;
 

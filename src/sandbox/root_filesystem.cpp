@@ -22,30 +22,36 @@ using base::Fd;
 
 constexpr mode_t k_folder = 0755;
 
-// The first layer that has the file decides, as in the overlay itself; missing everywhere is empty.
+// Whatever symlinks lie on `path`, the answer is inside `root`.
+Fd open_inside(const Fd& root, const std::string& path, unsigned flags) {
+  open_how how{.flags = flags | O_CLOEXEC, .mode = 0, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+  return Fd(static_cast<int>(::syscall(SYS_openat2, root.get(), path.c_str(), &how, sizeof how)));
+}
+
+// The first layer that has the file decides, as in the overlay itself; missing everywhere, or no file, is empty.
 std::string read_from_layers(const std::vector<Fd>& layers, const char* name) {
+  constexpr Bytes k_most{4ULL << 20U};
   for (const auto& layer : layers) {
-    if (auto content = base::read_file(fmt::format("/proc/self/fd/{}/{}", layer.get(), name))) return *content;
+    const Fd file = open_inside(layer, name, O_PATH);
+    struct stat status{};
+    if (!file.valid()) continue;
+    if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
+    return base::read_file(fmt::format("/proc/self/fd/{}", file.get()), k_most).value_or(std::string());
   }
   return {};
 }
 
+// A scratch folder may have been used before, by a command that could leave anything at this name: a link to the
+// host, a pipe that never opens.
 Result<void> write_upper(const fs::path& file, std::string_view content) {
-  const Fd fd = TRY(base::open_file(file, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0644));
+  if (::unlink(file.c_str()) != 0 && errno == EISDIR) TRY(base::remove_tree(file));
+  const Fd fd = TRY(base::open_file(file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0644));
   ::fchmod(fd.get(), 0644);
   return base::write_all(fd.get(), content, file);
 }
 
 std::string host_file(const char* file) {
   return base::read_file(file).value_or(std::string());
-}
-
-// systemd-resolved's stub listens on the host's loopback: with a network of its own, a container can't reach it.
-std::string resolver_configuration(Network network) {
-  std::string content = host_file("/etc/resolv.conf");
-  if (network == Network::none && content.find("127.0.0.53") != std::string::npos)
-    return host_file("/run/systemd/resolve/resolv.conf");
-  return content;
 }
 
 std::string hosts_file(const ContainerSpec& spec) {
@@ -71,11 +77,15 @@ Result<void> own_folder(const fs::path& folder) {
 // A home that no mount brings must exist and belong to the user.
 Result<void> make_home(const fs::path& upper, const std::string& home, const Identity& identity) {
   if (!home.starts_with("/home/") || home.find("..") != std::string::npos) return {};
-  const fs::path folder = upper / home.substr(1);
-  TRY(own_folder(upper / "home"));
-  TRY(base::make_directories(folder, 0700));
+  fs::path folder = upper;
+  for (const auto& part : fs::path(home).relative_path()) {
+    if (part.empty()) continue;  // after a slash at the end
+    folder /= part;
+    TRY(own_folder(folder));
+  }
+  ::chmod(folder.c_str(), 0700);
   // EINVAL: rootless, where the user's is the only uid there is, and it owns the folder already.
-  if (::chown(folder.c_str(), identity.uid, identity.gid) != 0 && errno != EINVAL)
+  if (::lchown(folder.c_str(), identity.uid, identity.gid) != 0 && errno != EINVAL)
     return fail(errno_error(fmt::format("cannot give {} to its user", folder.string()), errno));
   return {};
 }
@@ -84,7 +94,8 @@ Result<void> make_home(const fs::path& upper, const std::string& home, const Ide
 bool may_be_folder(const std::vector<Fd>& layers, const std::string& path) {
   struct stat status{};
   for (const auto& layer : layers) {
-    if (::fstatat(layer.get(), path.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) return S_ISDIR(status.st_mode);
+    const Fd found = open_inside(layer, path, O_PATH | O_NOFOLLOW);
+    if (found.valid() && ::fstat(found.get(), &status) == 0) return S_ISDIR(status.st_mode);
   }
   return true;
 }
@@ -133,7 +144,7 @@ Result<void> fill_upper(const fs::path& upper, const std::vector<Fd>& layers, co
   TRY(write_upper(etc / "group", with_group(read_from_layers(layers, "etc/group"), identity)));
   TRY(write_upper(etc / "hostname", spec.hostname + "\n"));
   TRY(write_upper(etc / "hosts", hosts_file(spec)));
-  TRY(write_upper(etc / "resolv.conf", resolver_configuration(spec.network)));
+  TRY(write_upper(etc / "resolv.conf", host_file("/etc/resolv.conf")));
   TRY(own_folder(upper / ".trail"));
   TRY(write_upper(upper / ".trail/init", ""));
   TRY(make_temporary_folders(upper));
@@ -174,11 +185,6 @@ Result<void> make_upper(const ScratchPaths& paths) {
   return base::make_directories(paths.work, 0700);
 }
 
-Fd open_inside(const Fd& root, const std::string& path, unsigned flags) {
-  open_how how{.flags = flags | O_CLOEXEC, .mode = 0, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
-  return Fd(static_cast<int>(::syscall(SYS_openat2, root.get(), path.c_str(), &how, sizeof how)));
-}
-
 Result<void> make_entry(const Fd& root, const std::string& path, bool folder, const Identity& identity) {
   const std::size_t slash = path.rfind('/');
   const std::string parent = slash == 0 ? "/" : path.substr(0, slash);
@@ -207,6 +213,31 @@ Result<Fd> mount_point(const Fd& root, const std::string& target, bool folder, c
   found = open_inside(root, target, O_PATH);
   if (found.valid()) return found;
   return fail(errno_error(fmt::format("cannot open the mount point {} in the container", target), errno));
+}
+
+// Some filesystems can't hold an upper directory (another overlay, NFS): memory can, up to the memory limit. Returns
+// the filesystem's root.
+Result<Fd> mount_in_memory(const std::vector<Fd>& layers, const ContainerSpec& spec, Mode mode,
+                           const Identity& identity) {
+  auto paths = scratch_paths(spec.scratch);
+  const fs::path memory = spec.scratch / "memory";
+  paths.upper = memory / "upper";
+  paths.work = memory / "work";
+  TRY(base::make_directories(memory, k_folder));
+  // Without a size of its own it is half of the machine's memory (tmpfs(5)).
+  const std::string size = spec.limits.memory ? fmt::format(",size={}", spec.limits.memory->count) : "";
+  TRY(mount_tmpfs(memory, "mode=0755" + size));
+  TRY(make_upper(paths));
+  TRY(fill_upper(paths.upper, layers, spec, identity));
+  TRY(mount_layers(layers, paths, Scratch::discarded, mode));
+  return base::open_file(memory, O_PATH | O_DIRECTORY);
+}
+
+Error cannot_keep(const fs::path& scratch, const Error& reason) {
+  Error error = base::error(ErrorCode::unsupported,
+                            fmt::format("the filesystem of {} can't keep a container's files", scratch.string()));
+  error.with_context(reason.message);
+  return error.with_hint("set STARTRAIL_HOME to a folder on a local disk (ext4, xfs, btrfs)");
 }
 
 bool is_folder(const Fd& fd) {
@@ -247,16 +278,9 @@ Result<RootFilesystem> RootFilesystem::mount(const ContainerSpec& spec, Mode mod
   TRY(make_upper(paths));
   TRY(fill_upper(paths.upper, layers, spec, identity));
   if (const auto mounted = mount_layers(layers, paths, spec.scratch_after, mode); !mounted) {
-    // Some filesystems can't hold an upper directory (another overlay, NFS): memory can.
-    TRY(base::make_directories(spec.scratch / "memory", k_folder));
-    TRY(mount_tmpfs(spec.scratch / "memory", "mode=0755"));
-    auto in_memory = paths;
-    in_memory.upper = spec.scratch / "memory/upper";
-    in_memory.work = spec.scratch / "memory/work";
-    TRY(make_upper(in_memory));
-    TRY(fill_upper(in_memory.upper, layers, spec, identity));
-    TRY_CONTEXT(mount_layers(layers, in_memory, Scratch::discarded, mode),
-                "with a scratch folder in memory, after: " + mounted.error().message);
+    if (spec.scratch_after == Scratch::kept) return fail(cannot_keep(spec.scratch, mounted.error()));
+    result.m_memory = TRY_CONTEXT(mount_in_memory(layers, spec, mode, identity),
+                                  "with a scratch folder in memory, after: " + mounted.error().message);
     result.m_notes.push_back(
         fmt::format("files written outside the volumes are kept in memory: the filesystem of {} can't hold them",
                     spec.scratch.string()));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
@@ -22,23 +23,27 @@ struct ScratchPaths {
 class RootFilesystem {
  public:
   // Mounts the overlay on scratch/bundle/rootfs in this process's mount namespace, with the account files
-  // in its upper directory. An upper directory that overlayfs refuses is replaced by a tmpfs, with a note.
+  // in its upper directory. An upper directory that overlayfs refuses is replaced by a tmpfs, with a note,
+  // unless what it holds is to be kept.
   // Errors: not_found (a layer), unsupported (no overlay here), permission, internal.
   [[nodiscard]] static Result<RootFilesystem> mount(const ContainerSpec& spec, Mode mode, const Identity& identity);
 
   // Attaches `tree` at `target` inside; the mount point is made where it is missing, never outside the root
   // whatever symlinks the image holds (openat2(2), RESOLVE_IN_ROOT).
-  // Errors: invalid_input (a target under /proc, /sys or /dev, or not absolute), conflict, permission.
+  // The target is one that check_target allows, or one of ours. Errors: conflict (a file on a folder), permission.
   [[nodiscard]] Result<void> attach(const base::Fd& tree, const std::string& target, const Identity& identity) const;
 
   [[nodiscard]] const std::vector<std::string>& notes() const { return m_notes; }
+  // The filesystem in memory that holds what is written; invalid where a disk does, and the second time.
+  [[nodiscard]] base::Fd take_memory() { return std::move(m_memory); }
 
  private:
-  base::Fd m_root;
+  base::Fd m_root, m_memory;
   std::vector<std::string> m_notes;
 };
 
-// A mount of the user's must not hide what the runtime puts there.
+// A mount of the user's must not hide what the runtime puts there. Errors: invalid_input (a target under /proc, /sys,
+// /dev or /.trail, or not absolute).
 [[nodiscard]] Result<void> check_target(const std::string& target);
 
 }  // namespace startrail::sandbox

@@ -21,7 +21,7 @@
 namespace startrail::sandbox {
 
 enum class Mode {
-  root,      // caller is root: inside is an unprivileged uid, workspace and personal are idmapped
+  root,      // caller is root: inside is an unprivileged uid of the run's own, workspace and personal are idmapped
   rootless,  // ordinary caller: user namespace, inside is the caller's own uid
   none,      // --isolation none: no container at all, the user's own word
 };
@@ -43,11 +43,22 @@ enum class Ownership {
   caller,  // files belong to the caller outside and to the container's user inside (idmapped for root)
 };
 
+// Which file a path led to when it was looked at, and whose it was.
+struct Place {
+  std::uint64_t device = 0, inode = 0;
+  unsigned owner = 0;
+  bool operator==(const Place&) const = default;
+};
+// Errors: not_found, permission.
+[[nodiscard]] Result<Place> place_of(const std::filesystem::path& path);
+[[nodiscard]] Result<Place> place_of(const base::Fd& opened, const std::filesystem::path& name);
+
 struct Mount {
   std::filesystem::path source;
   std::string target;
   Access access = Access::read_write;
   Ownership ownership = Ownership::as_it_is;
+  std::optional<Place> expected;  // what `source` must still be when it is mounted
 };
 
 struct Limits {
@@ -89,7 +100,7 @@ struct Identity {
   unsigned uid = 0, gid = 0;  // inside
   unsigned host_uid = 0, host_gid = 0;
   std::string user_name;  // what getpwuid says inside
-  std::string how;        // "uid 100000, workspace idmapped to uid 0"
+  std::string how;        // "uid 1734205, workspace idmapped to uid 0"
 };
 
 // Descriptors the container's process gets. -1: /dev/null.
@@ -103,6 +114,7 @@ struct Ended {
   bool out_of_memory = false;  // the cgroup's OOM killer acted
   bool pids_limit_hit = false;
   std::optional<Bytes> peak_memory;
+  std::vector<pid_t> survivors;  // Mode::none: what the command left running and this user may not kill (sudo's)
 };
 
 // A started container. All of its mounts live in this process's mount namespace and vanish with it;
@@ -113,8 +125,8 @@ class Container {
   // With Mode::none: `argv` runs under the same init without namespaces, layers or mounts; `directory` is the host's.
   // Enters new namespaces first, so the calling process must be single-threaded, and is a
   // dedicated one (the supervisor, or the child that `run_contained` starts).
-  // Errors: unsupported, not_found (a layer, a mount's source), permission, internal (the runtime's own words in
-  // detail).
+  // Errors: unsupported, not_found (a layer, a mount's source), permission, conflict (a source that isn't what it was),
+  // internal (the runtime's own words in detail).
   [[nodiscard]] static Result<Container> start(const Support& support, const ContainerSpec& spec, Stdio stdio);
 
   Container(Container&&) noexcept;
@@ -130,7 +142,8 @@ class Container {
   [[nodiscard]] Result<void> signal(int signal);
   // SIGKILL to init, and so to everything inside.
   void kill();
-  // Waits for the end (reaps init), then removes the runtime's state and cgroup.
+  // Waits for the end (reaps init), then removes the runtime's state and cgroup. Errors: unsupported, when the kernel
+  // refused a restriction: the command was never started then.
   [[nodiscard]] Result<Ended> wait();
   // Resident memory of everything inside: by cgroup, else summed over the PID namespace.
   [[nodiscard]] Bytes memory_now() const;
@@ -140,8 +153,9 @@ class Container {
   // which does it itself. Does nothing, at no cost, where the kernel enforces the limit or there is none.
   bool enforce_memory_limit();
 
+  struct State;  // of container.cpp
+
  private:
-  struct State;
   explicit Container(std::unique_ptr<State> state);
   std::unique_ptr<State> m_state;
 };

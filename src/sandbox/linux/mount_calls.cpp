@@ -62,16 +62,17 @@ void unmount(const fs::path& target) {
   ::syscall(SYS_umount2, target.c_str(), k_detach | k_no_follow_umount);
 }
 
-Result<Fd> clone_tree(const fs::path& source, const TreeOptions& options) {
+Result<Fd> clone_tree(const Fd& source, const fs::path& name, const TreeOptions& options) {
   const unsigned depth = options.with_submounts ? k_recursive : 0;
-  Fd tree(static_cast<int>(::syscall(SYS_open_tree, AT_FDCWD, source.c_str(),
-                                     static_cast<unsigned>(OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC) | depth)));
-  if (!tree.valid()) return fail(errno_error(fmt::format("cannot mount {}", source.string()), errno));
-  mount_attr attributes{.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
+  Fd tree(
+      static_cast<int>(::syscall(SYS_open_tree, source.get(), "",
+                                 static_cast<unsigned>(AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC) | depth)));
+  if (!tree.valid()) return fail(errno_error(fmt::format("cannot mount {}", name.string()), errno));
+  mount_attr attributes{.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, .attr_clr = 0, .propagation = MS_PRIVATE};
   if (options.access == Access::read_only) attributes.attr_set |= MOUNT_ATTR_RDONLY;
   if (set_attributes(tree.get(), depth, attributes) != 0)
-    return fail(errno_error(fmt::format("cannot restrict the mount of {}", source.string()), errno));
-  if (options.idmap_namespace >= 0) TRY(map_ids(tree, source, options.idmap_namespace));
+    return fail(errno_error(fmt::format("cannot restrict the mount of {}", name.string()), errno));
+  if (options.idmap_namespace >= 0) TRY(map_ids(tree, name, options.idmap_namespace));
   return tree;
 }
 

@@ -27,9 +27,10 @@ struct TreeOptions {
   bool with_submounts = true;
   int idmap_namespace = -1;  // a user namespace whose map the tree gets; -1: none
 };
-// A detached copy of the mount tree at `source`: nosuid, nodev, and read-only or idmapped as asked.
-// Errors: not_found, permission; unsupported when the filesystem refuses the id map.
-[[nodiscard]] Result<base::Fd> clone_tree(const fs::path& source, const TreeOptions& options);
+// A detached copy of the mount tree at `source` (an O_PATH descriptor): nosuid, nodev, private, so that nothing mounted
+// later on the host arrives in it, and read-only or idmapped as asked. `name` is for errors.
+// Errors: permission; unsupported when the filesystem refuses the id map.
+[[nodiscard]] Result<base::Fd> clone_tree(const base::Fd& source, const fs::path& name, const TreeOptions& options);
 // Attaches it over what `target` (an O_PATH descriptor) is open on.
 [[nodiscard]] Result<void> attach_tree(const base::Fd& tree, const base::Fd& target, const std::string& name);
 

@@ -51,7 +51,7 @@ class ContainerTest : public ::testing::TestWithParam<Way> {
   void TearDown() override;
 
   [[nodiscard]] bool rootless() const { return GetParam().mode == Mode::rootless; }
-  // The uid that runs inside, and that owns the workspace outside.
+  // The uid that runs inside (in the container of the latest `spec`), and the one that owns the workspace outside.
   [[nodiscard]] unsigned inner_uid() const;
   [[nodiscard]] unsigned owner() const;
   // Default: the test base, the workspace, a plain environment.
@@ -64,6 +64,7 @@ class ContainerTest : public ::testing::TestWithParam<Way> {
 
   std::filesystem::path m_folder, m_workspace;
   Support m_support;
+  mutable std::string m_latest_id;
 };
 
 // A gtest skip that also reaches terminals which show no skipped tests.

@@ -11,6 +11,7 @@
 #include "machine/machine.hpp"
 #include "sandbox/container_request.hpp"
 #include "sandbox/control_group.hpp"
+#include "sandbox/identity.hpp"
 
 namespace startrail::sandbox::testing {
 namespace {
@@ -127,7 +128,7 @@ void ContainerTest::TearDown() {
 }
 
 unsigned ContainerTest::inner_uid() const {
-  return rootless() ? owner() : 100000;
+  return rootless() ? owner() : run_uid(m_latest_id);
 }
 
 unsigned ContainerTest::owner() const {
@@ -136,7 +137,8 @@ unsigned ContainerTest::owner() const {
 
 ContainerSpec ContainerTest::spec(std::vector<std::string> argv) const {
   static int count = 0;
-  return {.id = fmt::format("unit-{}-{}", ::getpid(), ++count),
+  m_latest_id = fmt::format("unit-{}-{}", ::getpid(), ++count);
+  return {.id = m_latest_id,
           .layers = {*test_base()},
           .scratch = m_folder / fmt::format("scratch-{}", count),
           .argv = std::move(argv),

@@ -2,11 +2,15 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <cstddef>
 #include <thread>
 
 #include "base/files.hpp"
@@ -48,20 +52,64 @@ TEST_P(ContainerTest, a_setuid_program_gains_nothing) {
   EXPECT_THAT(outcome.output, Not(HasSubstr("became root")));
 }
 
-TEST_P(ContainerTest, kernel_settings_cannot_be_written) {
-  for (const char* file : {"/proc/sys/kernel/domainname", "/proc/sys/vm/overcommit_memory", "/proc/sysrq-trigger",
-                           "/sys/kernel/mm/transparent_hugepage/enabled"}) {
-    const auto outcome = run(shell(fmt::format("echo 1 > {}", file)));
-    EXPECT_NE(outcome.exit_code, 0) << file;
+// What is mounted where, as the inside has it: "PATH OPTIONS SUPER-OPTIONS" lines (proc_pid_mountinfo(5)).
+constexpr const char* k_list_mounts = "awk '{print $5, $6, $NF}' /proc/self/mountinfo";
+
+std::string mount_at(const std::string& list, const std::string& path) {
+  const std::size_t at = ("\n" + list).find("\n" + path + " ");
+  return at == std::string::npos ? "" : list.substr(at, list.find('\n', at) - at);
+}
+
+// Plain permissions would keep an ordinary user out as well: the mounts must.
+TEST_P(ContainerTest, kernel_settings_are_mounted_read_only) {
+  const auto outcome = run(shell(k_list_mounts));
+  for (const char* path : {"/proc/sys", "/proc/irq", "/proc/bus", "/proc/sysrq-trigger", "/sys"}) {
+    if (!fs::exists(path)) continue;
+    EXPECT_THAT(mount_at(outcome.output, path), HasSubstr(std::string(path) + " ro,")) << outcome.output;
   }
+  EXPECT_NE(run(shell("echo 1 > /proc/sys/kernel/domainname")).exit_code, 0);
 }
 
 TEST_P(ContainerTest, files_of_the_kernel_that_tell_about_the_host_are_masked) {
-  const auto outcome = run(shell(
-      "cat /proc/keys /proc/timer_list 2>/dev/null; ls /sys/firmware /proc/acpi 2>/dev/null; head -c 1 /proc/kcore"));
-  EXPECT_THAT(outcome.output, Not(HasSubstr("Timer List")));
-  EXPECT_THAT(outcome.output, Not(HasSubstr("keyring")));
-  EXPECT_THAT(outcome.output, Not(HasSubstr("efi")));
+  const auto outcome = run(shell(k_list_mounts));
+  for (const char* path : {"/proc/kcore", "/proc/keys", "/proc/timer_list", "/proc/interrupts", "/sys/firmware"}) {
+    if (!fs::exists(path)) continue;
+    EXPECT_THAT(mount_at(outcome.output, path), Not(IsEmpty())) << path << "\n" << outcome.output;
+    const auto content = run(shell(fmt::format("cat {0} 2>/dev/null || ls -A {0}", path)));
+    EXPECT_THAT(content.output, IsEmpty()) << path;
+  }
+}
+
+TEST_P(ContainerTest, control_groups_of_the_host_are_unseen) {
+  const auto outcome =
+      run(shell("cut -d: -f3- /proc/self/cgroup | sort -u; ls -A /sys/fs/cgroup | grep -x '.*[.]slice'"));
+  EXPECT_EQ(outcome.output, "/");
+  if (rootless()) {
+    EXPECT_THAT(run(shell("ls -A /sys/fs/cgroup")).output, IsEmpty());
+  }
+}
+
+// Landlock's scopes came with ABI 6 (Linux 6.12).
+bool kernel_scopes_sockets() {
+  return ::syscall(SYS_landlock_create_ruleset, nullptr, 0, 1U) >= 6;
+}
+
+TEST_P(ContainerTest, abstract_sockets_of_the_host_cannot_be_reached_and_own_ones_can) {
+  if (!kernel_scopes_sockets()) GTEST_SKIP() << "this kernel has no scope for abstract sockets";
+  const std::string name = fmt::format("startrail-test-{}", ::getpid());
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  name.copy(address.sun_path + 1, name.size());
+  const base::Fd server(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  ASSERT_EQ(::bind(server.get(), reinterpret_cast<const sockaddr*>(&address), length), 0);
+  ASSERT_EQ(::listen(server.get(), 4), 0);
+  const auto outcome = run(spec({"python3", "-c",
+                                 "import socket, sys\nown = socket.socket(socket.AF_UNIX); own.bind('\\0inside'); "
+                                 "own.listen()\nfor name in ('inside', sys.argv[1]):\n  try: "
+                                 "socket.socket(socket.AF_UNIX).connect('\\0' + name); print('reached')\n"
+                                 "  except OSError as error: print(error.errno)",
+                                 name}));
+  EXPECT_EQ(outcome.output, "reached\n1") << outcome.errors;  // EPERM
 }
 
 TEST_P(ContainerTest, processes_and_files_of_the_host_are_unseen) {
@@ -158,6 +206,19 @@ TEST_P(ContainerTest, a_memory_hog_dies_within_its_limit) {
   EXPECT_TRUE(outcome.out_of_memory);
 }
 
+// Nobody maps such a file, so no process has its pages.
+TEST_P(ContainerTest, files_in_shared_memory_count_towards_the_memory_limit) {
+  auto hog =
+      spec({"python3", "-c",
+            "import time\nfile = open('/dev/shm/data', 'wb')\nfor _ in range(200): file.write(b'x' * (1 << 20)); "
+            "file.flush()\ntime.sleep(30)"});
+  hog.limits.memory = Bytes{64 * k_mebibyte};
+  hog.limits.shm_size = Bytes{256 * k_mebibyte};
+  const auto outcome = run(hog, std::chrono::seconds(60));
+  EXPECT_EQ(outcome.signal, SIGKILL);
+  EXPECT_TRUE(outcome.out_of_memory);
+}
+
 TEST_P(ContainerTest, a_cpu_limit_holds) {
   auto limited = spec({"python3", "-c",
                        "import os, pathlib\nquota = pathlib.Path('/sys/fs/cgroup/cpu/cpu.cfs_quota_us')\n"
@@ -232,6 +293,35 @@ TEST_P(ContainerTest, a_symlink_in_the_image_cannot_lead_a_mount_out_of_it) {
     EXPECT_THAT(run(description).output, HasSubstr("mark"));
     EXPECT_TRUE(fs::is_empty(outside));
   }
+}
+
+TEST_P(ContainerTest, account_files_that_are_links_in_the_image_do_not_read_the_hosts_files) {
+  const fs::path layer = m_folder / "layer";
+  const fs::path secret = m_folder / "secret";
+  ASSERT_TRUE(base::make_directories(layer / "etc"));
+  for (const auto& folder : {layer, layer / "etc"}) ASSERT_EQ(::chown(folder.c_str(), owner(), owner()), 0);
+  ASSERT_TRUE(base::write_file_atomic(secret, "leaked:x:7:7::/:\n"));
+  fs::create_symlink(secret, layer / "etc/passwd");
+  fs::create_symlink("../../../../../../../.." + secret.string(), layer / "etc/group");
+  auto description = shell("cat /etc/passwd /etc/group");
+  description.layers.insert(description.layers.begin(), layer);
+  const auto outcome = run(description);
+  EXPECT_THAT(outcome.output, HasSubstr(fmt::format(":{}:", inner_uid())));
+  EXPECT_THAT(outcome.output, Not(HasSubstr("leaked")));
+}
+
+TEST_P(ContainerTest, a_mount_over_the_certificates_gets_no_file_of_ours) {
+  const fs::path own = m_folder / "certificates";
+  ASSERT_TRUE(base::make_directories(own));
+  ASSERT_EQ(::chown(own.c_str(), owner(), owner()), 0);
+  for (const Access access : {Access::read_write, Access::read_only}) {
+    auto description = shell("ls -A /etc/ssl/certs");
+    description.mounts.push_back({.source = own, .target = "/etc/ssl/certs", .access = access});
+    const auto outcome = run(description);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+    EXPECT_THAT(outcome.output, IsEmpty());
+  }
+  EXPECT_TRUE(fs::is_empty(own)) << "a mount point was made in the user's folder";
 }
 
 // A device and a library of the host's play GPU and driver: the way into the container is the same.
@@ -382,11 +472,37 @@ TEST_P(RootContainer, where_owners_cannot_be_mapped_sudos_caller_runs) {
   EXPECT_EQ(result.output, fmt::format("{0}\n{0}\n", k_ordinary_uid)) << result.errors;
 }
 
-TEST_P(RootContainer, a_scratch_folder_that_cannot_hold_an_overlay_is_replaced_by_memory) {
-  const auto description = shell("echo written > /tmp/file && cat /tmp/file");
+TEST_P(RootContainer, a_scratch_folder_that_cannot_hold_an_overlay_is_replaced_by_memory_of_the_limits_size) {
+  auto description = shell("echo written > /tmp/file && cat /tmp/file; df --output=size -B1 / | tail -1");
+  description.scratch_after = Scratch::discarded;
+  description.limits.memory = Bytes{96 * k_mebibyte};
   auto command = command_for(description);
   const auto result = run_command(with_overlay_on(description.scratch, std::move(command)));
-  EXPECT_EQ(result.output, "written\n") << result.errors;
+  EXPECT_THAT(result.output, HasSubstr("written\n")) << result.errors;
+  EXPECT_THAT(result.output, HasSubstr(std::to_string(96 * k_mebibyte)));
+}
+
+TEST_P(RootContainer, files_that_are_to_be_kept_are_never_put_into_memory) {
+  const auto description = shell("true");
+  auto command = command_for(description);
+  const auto result = run_command(with_overlay_on(description.scratch, std::move(command)));
+  EXPECT_EQ(result.exit_code, 125);
+}
+
+TEST_P(RootContainer, what_the_host_mounts_later_does_not_arrive_in_a_mount) {
+  const fs::path shared = m_folder / "shared";
+  ASSERT_TRUE(base::make_directories(shared));
+  auto description = shell("grep ' /mnt/datasets ' /proc/self/mountinfo");
+  description.mounts.push_back({.source = shared, .target = "/mnt/datasets", .access = Access::read_only});
+  auto command = command_for(description);
+  command.insert(
+      command.begin(),
+      {"unshare", "--mount", "sh", "-c",
+       fmt::format("mount -t tmpfs none {0} && mount --make-shared {0} && exec \"$@\"", shared.string()), "sh"});
+  const auto result = run_command(std::move(command));
+  EXPECT_THAT(result.output, HasSubstr(" /mnt/datasets ")) << result.errors;
+  EXPECT_THAT(result.output, Not(HasSubstr("master:")));
+  EXPECT_THAT(result.output, Not(HasSubstr("shared:")));
 }
 
 INSTANTIATE_TEST_SUITE_P(each, RootContainer, ::testing::Values(Way{Mode::root, "crun"}, Way{Mode::root, "runc"}),

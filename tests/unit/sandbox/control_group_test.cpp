@@ -50,6 +50,12 @@ TEST_F(ControlGroupFiles, version_two_is_read) {
   EXPECT_EQ(group->process_count(), 1);
 }
 
+// cgroup.procs shows 0 for a process of another PID namespace; kill(0) would reach this process's own group.
+TEST_F(ControlGroupFiles, a_process_that_has_no_number_here_is_no_member) {
+  write("startrail/a/cgroup.procs", "0\n10\n0\n");
+  EXPECT_EQ(ControlGroup::find("a", m_hierarchy)->process_count(), 1);
+}
+
 TEST_F(ControlGroupFiles, a_group_that_is_not_there_is_not_found_and_its_removal_is_fine) {
   EXPECT_FALSE(ControlGroup::find("a", m_hierarchy));
   remove_control_group("a", m_hierarchy);

@@ -1,5 +1,6 @@
 #include "sandbox/identity.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -37,7 +38,7 @@ TEST(Identity, rootless_is_the_callers_own_number) {
 TEST(Identity, where_owners_cannot_be_mapped_sudos_caller_runs) {
   ::setenv("SUDO_UID", "1001", 1);
   ::setenv("SUDO_GID", "1002", 1);
-  const auto identity = unmapped_identity("/");
+  const auto identity = unmapped_identity("/", 0, 0);
   ::unsetenv("SUDO_UID");
   ::unsetenv("SUDO_GID");
   ASSERT_TRUE(identity);
@@ -45,9 +46,55 @@ TEST(Identity, where_owners_cannot_be_mapped_sudos_caller_runs) {
   EXPECT_EQ(identity->gid, 1002U);
 }
 
+TEST(Identity, where_owners_cannot_be_mapped_and_nobody_called_sudo_the_folders_owner_runs) {
+  ::unsetenv("SUDO_UID");
+  const auto identity = unmapped_identity("/srv/code", 4321, 4322);
+  ASSERT_TRUE(identity);
+  EXPECT_EQ(identity->uid, 4321U);
+  EXPECT_EQ(identity->gid, 4322U);
+}
+
+class AccountFiles : public ::testing::Test {
+ protected:
+  void SetUp() override { m_etc = *base::make_temporary_directory(fs::temp_directory_path(), "etc"); }
+  void TearDown() override { EXPECT_TRUE(base::remove_tree(m_etc)); }
+  void write(const char* name, const std::string& content) const {
+    ASSERT_TRUE(base::write_file_atomic(m_etc / name, content));
+  }
+  fs::path m_etc;
+};
+
+TEST_F(AccountFiles, every_run_has_a_uid_of_its_own_that_stays_the_same) {
+  const unsigned first = run_uid("quiet-falcon-3f2a", m_etc);
+  EXPECT_EQ(run_uid("quiet-falcon-3f2a", m_etc), first);
+  EXPECT_NE(run_uid("quiet-falcon-3f2b", m_etc), first);
+  for (const char* id : {"a", "b", "calm-otter-0001", ""}) {
+    EXPECT_GE(run_uid(id, m_etc), k_first_run_uid) << id;
+    EXPECT_LT(run_uid(id, m_etc), k_first_run_uid + k_run_uids) << id;
+  }
+}
+
+TEST_F(AccountFiles, a_number_that_somebody_has_is_not_a_runs) {
+  const unsigned wanted = run_uid("calm-otter-0001", m_etc);
+  write("passwd", fmt::format("root:x:0:0::/:\nada:x:{}:7::/:\n", wanted));
+  EXPECT_EQ(run_uid("calm-otter-0001", m_etc), wanted + 1);
+  write("group", fmt::format("team:x:{}:\n", wanted + 1));
+  EXPECT_EQ(run_uid("calm-otter-0001", m_etc), wanted + 2);
+  write("subuid", fmt::format("ada:100000:65536\nbob:{}:10\n", wanted + 2));
+  EXPECT_EQ(run_uid("calm-otter-0001", m_etc), wanted + 12);
+  write("subgid", fmt::format("bob:{}:10", wanted + 12));
+  EXPECT_EQ(run_uid("calm-otter-0001", m_etc), wanted + 22);
+}
+
+TEST_F(AccountFiles, a_range_up_to_the_last_number_sends_a_run_to_the_first) {
+  const unsigned wanted = run_uid("calm-otter-0001", m_etc);
+  write("subuid", fmt::format("ada:{}:5000000\n", wanted));
+  EXPECT_EQ(run_uid("calm-otter-0001", m_etc), k_first_run_uid);
+}
+
 TEST(Identity, roots_folder_on_a_filesystem_without_maps_is_refused_with_a_way_out) {
   ::unsetenv("SUDO_UID");
-  const auto identity = unmapped_identity("/");
+  const auto identity = unmapped_identity("/", 0, 0);
   ASSERT_FALSE(identity);
   EXPECT_EQ(identity.error().code, ErrorCode::unsupported);
   EXPECT_FALSE(identity.error().hints.empty());

@@ -81,7 +81,10 @@ TEST(ContainerSpecJson, every_field_survives_the_way_to_another_process) {
       .directory = "/workspace",
       .hostname = "box",
       .mounts = {{.source = "/w", .target = "/workspace", .ownership = Ownership::caller},
-                 {.source = "/d", .target = "/mnt/datasets", .access = Access::read_only}},
+                 {.source = "/d",
+                  .target = "/mnt/datasets",
+                  .access = Access::read_only,
+                  .expected = Place{.device = 1, .inode = 2, .owner = 3}}},
       .limits = {.memory = Bytes{5}, .cpus = 1.5, .pids = 7, .shm_size = Bytes{9}},
       .network = Network::none,
       .gpus = {.devices = {{.path = "/dev/nvidia0", .host_path = "/dev/nvidia0", .major = 195, .minor = 0}},
@@ -95,6 +98,8 @@ TEST(ContainerSpecJson, every_field_survives_the_way_to_another_process) {
   EXPECT_EQ(to_json(*back), to_json(spec));
   EXPECT_EQ(back->limits.cpus, 1.5);
   EXPECT_EQ(back->mounts[1].access, Access::read_only);
+  EXPECT_FALSE(back->mounts[0].expected);
+  EXPECT_EQ(back->mounts[1].expected, (Place{.device = 1, .inode = 2, .owner = 3}));
   EXPECT_EQ(back->gpus.devices[0].major, 195U);
   EXPECT_EQ(back->scratch_after, Scratch::discarded);
 }
