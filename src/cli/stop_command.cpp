@@ -44,7 +44,8 @@ Result<Stopped> stop_one(const app::Installation& installation, const std::strin
                          const app::StopRequest& request, Reporter& reporter) {
   auto store = TRY(app::open_runs(installation, reporter));
   const std::string id = TRY(store.find(name));
-  return Stopped{id, TRY(app::stop_run(installation, id, request))};
+  const run::Status status = TRY(app::stop_run(installation, id, request));
+  return Stopped{id, status};
 }
 
 }  // namespace

@@ -22,6 +22,11 @@ bool is_wheel(const LockedPackage& package) {
          (package.kind == PackageKind::archive && package.artifact.filename.ends_with(".whl"));
 }
 
+// Where a file or folder beside the lock is, as code in the image sees it.
+std::string address_inside(const std::string& path_from_lock) {
+  return base::file_address((fs::path("/workspace") / path_from_lock).lexically_normal());
+}
+
 // PyPA "Recording the Direct URL Origin of installed distributions".
 std::string direct_url_of(const LockedPackage& package) {
   Json json;
@@ -31,13 +36,13 @@ std::string direct_url_of(const LockedPackage& package) {
                   {"vcs_info", {{"vcs", package.vcs_type}, {"commit_id", package.vcs_commit}}}};
       break;
     case PackageKind::archive:
-      json = Json{{"url", base::without_credentials(package.artifact.url)},
+      json = Json{{"url", package.artifact.path.empty() ? base::without_credentials(package.artifact.url)
+                                                        : address_inside(package.artifact.path)},
                   {"archive_info", {{"hashes", {{"sha256", package.artifact.sha256}}}}}};
       break;
     case PackageKind::directory: {
-      const fs::path inside = (fs::path("/workspace") / package.directory).lexically_normal();
       const bool editable = package.editable == project::Editable::yes;
-      json = Json{{"url", base::file_address(inside)}, {"dir_info", {{"editable", editable}}}};
+      json = Json{{"url", address_inside(package.directory)}, {"dir_info", {{"editable", editable}}}};
       break;
     }
     default: return "";
@@ -130,9 +135,10 @@ Result<std::string> content_of(const LockedPackage& package, const fs::path& loc
 Result<LockedBuild> build_of(const LockedPackage& package, const lock::Lock& lock, const fs::path& lock_directory,
                              const Store& store) {
   const bool editable = package.editable == project::Editable::yes;
+  const std::string content = TRY(content_of(package, lock_directory));
   const Json decides{{"schema", 1},
                      {"name", package.name},
-                     {"content", TRY(content_of(package, lock_directory))},
+                     {"content", content},
                      {"subdirectory", package.subdirectory},
                      {"directory", editable ? package.directory : ""},
                      {"editable", editable},

@@ -26,7 +26,8 @@ std::uint64_t arrived(const fs::path& part) {
 Result<Plan> plan(const lock::Lock& lock, const fs::path& store_path, const fs::path& lock_directory) {
   const Store store = Store::at(store_path);
   const LockContents contents = TRY(lock_contents(lock, lock_directory, store));
-  Plan plan{.download = {}, .disk_needed = {}, .disk_free = TRY(base::free_space(store_path))};
+  const Bytes disk_free = TRY(base::free_space(store_path));
+  Plan plan{.download = {}, .disk_needed = {}, .disk_free = disk_free};
   for (const LockedWheel& wheel : contents.wheels) {
     ++plan.wheels_total;
     if (store.has_wheel(wheel.source.sha256)) continue;
