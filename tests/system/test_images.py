@@ -1,11 +1,13 @@
 """`trail lock` and `trail image`: what scripts rely on, and a store that notices damage."""
 
 import os
+import shutil
 import subprocess
+import time
 import unittest
 from pathlib import Path
 
-from trail_case import TrailCase, main
+from trail_case import TrailCase, clean_environment, main
 
 
 class Images(TrailCase):
@@ -56,9 +58,50 @@ class Images(TrailCase):
         self.assertEqual(sorted(path.name for path in folder.iterdir()), ["requirements.txt"])
 
     def test_an_sdist_is_built_once_in_the_sandbox(self):
-        folder = self.project(requirements__txt="docopt==0.6.2\n")
-        done = self.trail("run", "--", "python", "-c", "import docopt; print(docopt.__version__)", cwd=folder, check=0)
-        self.assertEqual(done.out, "0.6.2\n")
+        # The build itself notes what it saw, and a number that no second build would draw again.
+        marker = self.folder / "marker-of-the-host"
+        marker.write_text("seen")
+        sources = self.folder / "told-1.0"
+        sources.mkdir()
+        (sources / "pyproject.toml").write_text("[build-system]\nrequires = ['setuptools>=61']\nbuild-backend = 'setuptools.build_meta'\n"
+                                                "[project]\nname = 'told'\nversion = '1.0'\n[tool.setuptools]\npy-modules = ['told']\n")
+        (sources / "setup.py").write_text("import os\nfrom setuptools import setup\n"
+                                          f"facts = (os.urandom(8).hex(), os.path.exists({str(marker)!r}), os.getuid())\n"
+                                          "open('told.py', 'w').write(f'FACTS = {facts!r}\\n')\nsetup()\n")
+        (sources / "PKG-INFO").write_text("Metadata-Version: 2.1\nName: told\nVersion: 1.0\n")
+        archive = self.folder / "told-1.0.tar.gz"
+        subprocess.run(["tar", "-C", self.folder, "-czf", archive, "told-1.0"], check=True)
+        facts = []
+        for name in ("first", "second"):
+            folder = self.project(name, requirements__txt="./told-1.0.tar.gz\n")
+            shutil.copy(archive, folder)
+            done = self.trail("run", "--", "python", "-c", "import told; print(*told.FACTS)", cwd=folder, check=0)
+            facts.append(done.out.split())
+        self.assertEqual(facts[0], facts[1], "built twice")
+        _, saw_the_host, uid = facts[0]
+        self.assertEqual(saw_the_host, "False")
+        self.assertNotEqual(uid, "0")
+
+    def test_an_image_is_not_pruned_under_a_run_in_preparation(self):
+        home = self.own_home()
+        folder, image = self.build(home=home)
+        # The snapshot waits for git, the run for the snapshot, and a prune comes in between.
+        subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+        slow, asked = self.folder / "slow", self.folder / "git-was-asked"
+        slow.mkdir()
+        (slow / "git").write_text(f"#!/bin/sh\ncase \"$*\" in *ls-files*) touch {asked}; sleep 4;; esac\nexec {shutil.which('git')} \"$@\"\n")
+        (slow / "git").chmod(0o755)
+        run = subprocess.Popen(self.command("run", "--", "python", "-c", "import six; print(six.__name__)"), cwd=folder, stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_environment(home, PATH=f"{slow}:{os.environ['PATH']}"))
+        self.addCleanup(self.end, run)
+        self.wait_for("the snapshot", asked.exists)
+        time.sleep(1)  # until all but the snapshot is ready
+        stamps = home / "store/images" / image.removeprefix("sha256:")
+        for stamp in stamps.iterdir():
+            os.utime(stamp, (1, 1), follow_symlinks=False)
+        self.trail("image", "prune", "--all", home=home, check=0)
+        out, err = run.communicate(timeout=60)
+        self.assertEqual((run.returncode, out), (0, b"six\n"), err.decode())
 
     def test_a_project_that_installs_itself_in_editable_mode(self):
         folder = self.project(requirements__txt="-e .\n", files={"src/mine/__init__.py": "VALUE = 1\n"}, pyproject__toml=(
@@ -66,7 +109,7 @@ class Images(TrailCase):
             "[project]\nname = 'mine'\nversion = '1.0'\ndependencies = ['six']\n[tool.setuptools.packages.find]\nwhere = ['src']\n"))
         code = "import mine, six; print(mine.VALUE)"
         self.assertEqual(self.trail("run", "--", "python", "-c", code, cwd=folder, check=0).out, "1\n")
-        (folder / "src/mine/__init__.py").write_text("VALUE = 2\n")
+        (folder / "src/mine/__init__.py").write_text("VALUE = 2  # of another size: Python tells sources of one second by that\n")
         self.assertEqual(self.trail("run", "--", "python", "-c", code, cwd=folder, check=0).out, "2\n")
 
     def test_a_flipped_byte_is_found(self):

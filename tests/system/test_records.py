@@ -67,6 +67,13 @@ class Records(TrailCase):
         self.assertEqual(spec["rerun_of"], run)
         self.assertEqual(spec["image"], self.inspect(run)["spec"]["image"])
 
+    def test_a_rerun_that_cannot_be_leaves_no_folder(self):
+        folder = self.project(requirements__txt="six\n", train__py=f"print({str(self.folder)!r})\n")
+        run = self.run_id(folder, "python", "train.py")
+        (self.home / "snapshots/manifests" / (self.inspect(run)["snapshot"]["id"] + ".json")).unlink()
+        self.trail("rerun", run, check=125)
+        self.assertEqual(list((self.home / "reruns").glob(run + ".*")), [])
+
     def test_diff_shows_what_differed(self):
         folder = self.project(requirements__txt="six\n", train__py="print(1)\n")
         first = self.run_id(folder, "python", "train.py", options=("--env", "KNOB=1"))

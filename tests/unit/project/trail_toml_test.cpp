@@ -1,5 +1,6 @@
 #include "project/trail_toml.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "project/project_folder.hpp"
@@ -88,7 +89,12 @@ TEST_F(TrailToml, values_of_the_wrong_kind_name_line_and_expectation) {
               HasSubstr("is not the name of a Debian package"));
   EXPECT_THAT(message("[run]\ncommand = \"python 'x\"\n"), HasSubstr("trail.toml:2: run.command"));
   EXPECT_THAT(message("run = 1\n"), HasSubstr("trail.toml:1: run must be a table"));
-  EXPECT_THAT(message("[stop]\ngrace = \"soon\"\n"), HasSubstr("stop.grace must be a time"));
+  for (const char* grace : {"\"soon\"", "\"169h\"", "604801"})
+    EXPECT_THAT(message(fmt::format("[stop]\ngrace = {}\n", grace)),
+                HasSubstr("stop.grace must be a time up to a week"));
+  EXPECT_THAT(message("[run]\nenv = { TRAIL_RUN_ID = \"x\" }\n"), HasSubstr("trail.toml:2: run.env.TRAIL_RUN_ID"));
+  EXPECT_THAT(message("[run]\nenv = { \"A=B\" = \"x\" }\n"), HasSubstr("`A=B` is no name of a variable"));
+  EXPECT_THAT(message("[run]\nenv = { A = \"x\\u0000\" }\n"), HasSubstr("the value of A holds a NUL"));
 }
 
 TEST(CommandWords, a_line_that_needs_a_shell_gets_one) {
