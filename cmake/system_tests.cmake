@@ -12,8 +12,3 @@ foreach(suite ${system_suites})
   set_tests_properties(system.${short} PROPERTIES LABELS "${labels}" TIMEOUT 3600
                        ENVIRONMENT "TRAIL=${CMAKE_BINARY_DIR}/trail;STARTRAIL_TEST_HOME=${CMAKE_BINARY_DIR}/test-home")
 endforeach()
-
-# The same comparison with all of tests/system/compared_packages.txt, of which the suite by itself takes a part.
-add_test(NAME system.same_as_uv_and_pip_all COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/system/test_same_as_uv_and_pip.py)
-set_tests_properties(system.same_as_uv_and_pip_all PROPERTIES LABELS "system;long" TIMEOUT 3600
-                     ENVIRONMENT "STARTRAIL_COMPARE=all;TRAIL=${CMAKE_BINARY_DIR}/trail;STARTRAIL_TEST_HOME=${CMAKE_BINARY_DIR}/test-home")
