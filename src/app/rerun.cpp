@@ -33,6 +33,7 @@ struct Again {
                       .with_hint(fmt::format("use the code as it is now: cd {} && trail rerun --here {}",
                                              base::shell_quote(spec.workspace.string()), old_id)));
     spec.workspace = folder / "workspace";
+    spec.workspace_place = std::nullopt;
     TRY(base::make_directories(spec.workspace));
     TRY(run::restore_snapshot(installation.paths.snapshots(), spec.snapshot, spec.workspace));
     const Json manifest = TRY(run::snapshot_manifest(installation.paths.snapshots(), spec.snapshot));
@@ -44,6 +45,7 @@ struct Again {
   // The caller's folder instead; returns its repository's state.
   Result<Json> take_present_code() {
     spec.workspace = TRY(project_folder("."));
+    spec.workspace_place = TRY(sandbox::place_of(spec.workspace));
     auto found = FolderState(spec.workspace, installation.paths.snapshots()).wait();
     spec.snapshot = found.snapshot ? found.snapshot->id : "";
     return found.git;

@@ -75,6 +75,7 @@ Result<run::RunSpec> spec_of(const Installation& installation, const RunRequest&
   if (spec.command.empty() && needs.command) spec.command = needs.command->value;
   if (spec.command.empty()) return fail(no_command(needs.folder));
   spec.workspace = needs.folder;
+  spec.workspace_place = TRY(sandbox::place_of(needs.folder));
   spec.limits = limits_of(request, needs.settings);
   spec.network = request.network;
   spec.extra_mounts = request.mounts;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "sandbox/container_request.hpp"
+
 namespace startrail::run {
 namespace {
 
@@ -93,6 +95,7 @@ Json to_json(const RunSpec& spec) {
   return {{"id", spec.id},
           {"command", spec.command},
           {"workspace", spec.workspace.string()},
+          {"workspace_place", sandbox::to_json(spec.workspace_place)},
           {"image", spec.image_id},
           {"lock_digest", spec.lock_digest},
           {"lock", spec.lock_toml},
@@ -115,6 +118,7 @@ Result<RunSpec> run_spec_from_json(const Json& json) {
       .id = string_at(json, "id"),
       .command = strings_at(json, "command"),
       .workspace = string_at(json, "workspace"),
+      .workspace_place = sandbox::place_from_json(member(json, "workspace_place")),
       .image_id = string_at(json, "image"),
       .lock_digest = string_at(json, "lock_digest"),
       .lock_toml = string_at(json, "lock"),

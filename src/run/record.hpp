@@ -19,8 +19,9 @@ namespace startrail::run {
 struct RunSpec {
   std::string id;  // "quiet-falcon-3f2a": readable, unique, sorts nowhere
   std::vector<std::string> command;
-  std::filesystem::path workspace;  // absolute, where it ran
-  std::string image_id;             // "sha256:…"; "" with isolation none
+  std::filesystem::path workspace;                // absolute, where it ran
+  std::optional<sandbox::Place> workspace_place;  // what was there when the run was asked for
+  std::string image_id;                           // "sha256:…"; "" with isolation none
   std::string lock_digest;
   std::string lock_toml;  // the lock itself: rerun needs nothing else
   std::string snapshot;   // id of the folder's snapshot, "" when it could not be taken

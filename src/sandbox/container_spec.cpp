@@ -14,24 +14,12 @@ Json path_list(const std::vector<fs::path>& paths) {
   return list;
 }
 
-Json place_json(const std::optional<Place>& place) {
-  if (!place) return {};
-  return {{"device", place->device}, {"inode", place->inode}, {"owner", place->owner}};
-}
-
-std::optional<Place> place_from(const Json& json) {
-  if (!json.is_object()) return std::nullopt;
-  return Place{.device = static_cast<std::uint64_t>(base::integer_at(json, "device")),
-               .inode = static_cast<std::uint64_t>(base::integer_at(json, "inode")),
-               .owner = static_cast<unsigned>(base::integer_at(json, "owner"))};
-}
-
 Json mount_json(const Mount& mount) {
   return {{"source", mount.source.string()},
           {"target", mount.target},
           {"read_only", mount.access == Access::read_only},
           {"caller_owned", mount.ownership == Ownership::caller},
-          {"expected", place_json(mount.expected)}};
+          {"expected", to_json(mount.expected)}};
 }
 
 Mount mount_from(const Json& json) {
@@ -39,7 +27,7 @@ Mount mount_from(const Json& json) {
           .target = base::string_at(json, "target"),
           .access = base::boolean_at(json, "read_only") ? Access::read_only : Access::read_write,
           .ownership = base::boolean_at(json, "caller_owned") ? Ownership::caller : Ownership::as_it_is,
-          .expected = place_from(base::member(json, "expected"))};
+          .expected = place_from_json(base::member(json, "expected"))};
 }
 
 Json limits_json(const Limits& limits) {
@@ -98,6 +86,18 @@ machine::CdiEdits gpus_from(const Json& json) {
 constexpr std::string_view k_mode_names[] = {"root", "rootless", "none"};
 
 }  // namespace
+
+Json to_json(const std::optional<Place>& place) {
+  if (!place) return {};
+  return {{"device", place->device}, {"inode", place->inode}, {"owner", place->owner}};
+}
+
+std::optional<Place> place_from_json(const Json& json) {
+  if (!json.is_object()) return std::nullopt;
+  return Place{.device = static_cast<std::uint64_t>(base::integer_at(json, "device")),
+               .inode = static_cast<std::uint64_t>(base::integer_at(json, "inode")),
+               .owner = static_cast<unsigned>(base::integer_at(json, "owner"))};
+}
 
 Json to_json(const ContainerSpec& spec) {
   Json mounts = Json::array();

@@ -59,8 +59,8 @@ base::Environment inner_environment(const run::RunSpec& spec, const base::Enviro
   return environment;
 }
 
-std::vector<sandbox::Mount> volume_mounts(const volume::Plan& volumes) {
-  return {{volumes.workspace, volume::k_workspace, Access::read_write, Ownership::caller},
+std::vector<sandbox::Mount> volume_mounts(const volume::Plan& volumes, const std::optional<sandbox::Place>& workspace) {
+  return {{volumes.workspace, volume::k_workspace, Access::read_write, Ownership::caller, workspace},
           {volumes.personal, volume::k_personal, Access::read_write, Ownership::caller},
           {volumes.datasets, volume::k_datasets, Access::read_only, Ownership::as_it_is},
           {volumes.temp, volume::k_temp, Access::read_write, Ownership::caller}};
@@ -78,7 +78,7 @@ Result<ContainerPlan> plan_isolated(const RunPlace& place, const machine::Machin
       .argv = spec.command,
       .environment = inner_environment(spec, image.environment, volumes.environment),
       .directory = volume::k_workspace,
-      .mounts = volume_mounts(volumes),
+      .mounts = volume_mounts(volumes, spec.workspace_place),
       .limits = spec.limits,
       .network = spec.network,
       .scratch_after = spec.scratch_after,
@@ -101,7 +101,8 @@ Result<ContainerPlan> plan_on_host(const RunPlace& place, const volume::Plan& vo
   environment.emplace("CUDA_VISIBLE_DEVICES", visible_gpus(spec.gpus));
   return ContainerPlan{
       .support = {.mode = sandbox::Mode::none,
-                  .limits_by = "not isolated: memory by the supervisor's watch, nothing else is limited"},
+                  .limits_by =
+                      "not isolated: memory by the supervisor's watch, CPUs by affinity, processes not at all"},
       .spec = {.id = spec.id,
                .scratch = place.scratch(),
                .argv = resolved_on(environment, spec.command),

@@ -32,6 +32,8 @@ void judge(run::Status& status, const WatchResult& result, const run::RunSpec& s
     status.exit_code = ended.exit_code;
   }
   status.peak_memory = ended.peak_memory;
+  for (const pid_t pid : ended.survivors)
+    status.remarks.push_back(fmt::format("process {} goes on: the command left it, and it may not be killed", pid));
   if (result.asked != Urgency::none && !result.memory_limit_reached) {
     status.state = result.asked == Urgency::at_once ? run::State::killed : run::State::stopped;
     status.cause = run::one_line(stop_cause(result, spec, request));

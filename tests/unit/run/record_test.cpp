@@ -11,6 +11,7 @@ RunSpec full_spec() {
   return {.id = "calm-otter-0001",
           .command = {"python", "train.py", "--name", "a b\nü"},
           .workspace = "/home/ada/my project",
+          .workspace_place = sandbox::Place{.device = 65024, .inode = 7, .owner = 1000},
           .image_id = "sha256:abc",
           .lock_digest = "d1",
           .lock_toml = "lock-version = \"1.0\"\n",
@@ -34,6 +35,7 @@ TEST(RunSpec, every_member_survives_json) {
   EXPECT_EQ(to_json(back), json);
   EXPECT_EQ(back.command, full_spec().command);
   EXPECT_EQ(back.limits.memory, full_spec().limits.memory);
+  EXPECT_EQ(back.workspace_place, full_spec().workspace_place);
   EXPECT_EQ(back.network, sandbox::Network::none);
   EXPECT_EQ(back.gpus, (std::vector<int>{0, 3}));
   ASSERT_EQ(back.extra_mounts.size(), 2U);
