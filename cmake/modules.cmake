@@ -12,7 +12,6 @@ pkg_check_modules(ARCHIVE REQUIRED IMPORTED_TARGET libarchive)
 pkg_check_modules(ISAL REQUIRED IMPORTED_TARGET libisal)
 pkg_check_modules(PCRE2 REQUIRED libpcre2-8)
 find_library(PCRE2_STATIC libpcre2-8.a HINTS ${PCRE2_LIBRARY_DIRS} REQUIRED) # a shared one would add to every start
-pkg_check_modules(SECCOMP REQUIRED IMPORTED_TARGET libseccomp)
 
 # startrail_module(name [LINK_PUBLIC modules...] [LINK_PRIVATE libraries...]); `engine/local` becomes startrail_engine_local.
 function(startrail_module folder)
@@ -39,7 +38,7 @@ startrail_module(db LINK_PUBLIC base LINK_PRIVATE PkgConfig::SQLITE)
 startrail_module(project LINK_PUBLIC base)
 startrail_module(machine LINK_PUBLIC base LINK_PRIVATE ${CMAKE_DL_LIBS})
 startrail_module(catalog LINK_PUBLIC base project machine)
-startrail_module(sandbox LINK_PUBLIC base machine LINK_PRIVATE PkgConfig::SECCOMP)
+startrail_module(sandbox LINK_PUBLIC base machine)
 startrail_module(volume LINK_PUBLIC base)
 startrail_module(lock LINK_PUBLIC catalog sandbox)
 startrail_module(diagnose LINK_PUBLIC machine project LINK_PRIVATE ${PCRE2_STATIC})
