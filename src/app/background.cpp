@@ -64,7 +64,7 @@ std::optional<bool> kills_user_processes(const fs::path& root) {
 }  // namespace
 
 void compile_bytecode_in_background(const Installation& installation, const image::Image& image) {
-  if (image.has_bytecode) return;
+  if (!image::wants_background_work(image, installation.paths.store())) return;
   const std::string id = image.id;
   start_idle(installation.program, {"trail", "bytecode", id.c_str(), nullptr});
 }

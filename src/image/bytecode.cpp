@@ -10,10 +10,12 @@
 #include <unistd.h>
 
 #include "base/files.hpp"
+#include "base/hash.hpp"
 #include "base/json.hpp"
 #include "image/bytecode_script.hpp"
 #include "image/environment_tree.hpp"
 #include "image/image_folder.hpp"
+#include "image/unsynced.hpp"
 #include "image/wheel_tree.hpp"
 #include "sandbox/sandbox.hpp"
 
@@ -76,7 +78,7 @@ class Compilation {
       for (const TreeFile& file : tree.files) {
         if (!file.path.starts_with("site/") || !file.path.ends_with(".py")) continue;
         const std::string place = environment_path(file.path, m_image.python, tree.name);
-        if (!is_linked(place, m_store.wheel(wheel.sha256) / file.path)) continue;  // lost a collision
+        if (!is_in_tree(place, m_store.wheel(wheel.sha256), file)) continue;  // lost a collision
         sources.sources.push_back({.place = place, .compiled = compiled_path(file.path, tag), .size = file.size});
       }
       result.push_back(std::move(sources));
@@ -84,10 +86,15 @@ class Compilation {
     return result;
   }
 
-  bool is_linked(const std::string& place, const fs::path& file) const {
+  // A hard link of the wheel's file; where links can't be had, a copy of it.
+  bool is_in_tree(const std::string& place, const fs::path& wheel, const TreeFile& file) const {
+    const fs::path path = m_image.layers.front() / k_prefix / place;
     struct stat here{}, there{};
-    return ::lstat((m_image.layers.front() / k_prefix / place).c_str(), &here) == 0 &&
-           ::lstat(file.c_str(), &there) == 0 && (here.st_ino == there.st_ino || here.st_size == there.st_size);
+    if (::lstat(path.c_str(), &here) != 0 || ::lstat((wheel / file.path).c_str(), &there) != 0) return false;
+    if (here.st_dev == there.st_dev && here.st_ino == there.st_ino) return true;
+    if (!S_ISREG(here.st_mode) || here.st_size != there.st_size) return false;
+    const auto digest = base::sha256_file_hex(path);
+    return digest && *digest == base::to_hex(file.digest);
   }
 
   Result<void> compile(const std::vector<WheelSources>& wheels) {
@@ -198,6 +205,10 @@ class Compilation {
 
 }  // namespace
 
+bool wants_background_work(const Image& image, const fs::path& store) {
+  return !image.has_bytecode || is_unsynced(Store::at(store));
+}
+
 Result<void> compile_bytecode(const Image& image, const fs::path& store_path, const machine::Machine& machine,
                               Reporter& reporter) {
   const Store store = TRY(Store::open(store_path));
@@ -209,11 +220,13 @@ Result<void> compile_bytecode(const Image& image, const fs::path& store_path, co
     return compile_bytecode(below, store_path, machine, reporter);
   }
   const Image present = TRY(image_from_manifest(store, image.id, manifest));
-  if (present.has_bytecode) return {};
+  if (present.has_bytecode) return sync_store(store);
   const std::string key = "bytecode-layer-" + store.image(image.id).filename().string();
   const auto lock = TRY(store.try_lock(key));
   if (!lock) return {};  // somebody else is at it
-  return Compilation(store, present, manifest, machine, reporter).run();
+  auto outcome = Compilation(store, present, manifest, machine, reporter).run();
+  TRY(sync_store(store));
+  return outcome;
 }
 
 }  // namespace startrail::image

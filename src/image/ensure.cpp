@@ -12,6 +12,7 @@
 #include "image/image_folder.hpp"
 #include "image/lock_contents.hpp"
 #include "image/making.hpp"
+#include "image/unsynced.hpp"
 #include "lock/suite.hpp"
 
 namespace startrail::image {
@@ -313,6 +314,7 @@ Result<std::string> suite_of(const lock::Lock& lock) {
 Result<Image> ensure_with(const Suppliers& suppliers, const lock::Lock& lock, const machine::Machine& machine,
                           const EnsureOptions& options, Reporter& reporter) {
   const Store store = TRY(Store::open(options.store));
+  TRY(settle_doubts(store, reporter));
   const base::Fd in_use = TRY(store.use());
   return Making(suppliers, lock, machine, options, reporter, store).run();
 }

@@ -11,6 +11,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "image/unsynced.hpp"
+
 namespace startrail::image {
 namespace {
 
@@ -102,6 +104,7 @@ Result<std::optional<base::FileLock>> Store::try_lock(std::string_view key) cons
 }
 
 Result<void> Store::publish(std::string_view key, const fs::path& place) const {
+  TRY(note_unsynced(*this, place));
   if (::rename(staging(key).c_str(), place.c_str()) == 0) return {};
   if (errno == EEXIST || errno == ENOTEMPTY) {
     if (::access((place / marker_of(place)).c_str(), F_OK) == 0) return base::remove_tree(staging(key));

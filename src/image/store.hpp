@@ -6,6 +6,7 @@
 //   images/<id>/{manifest.json, details.json, tree/, bytecode/}    hard links into wheels/
 //   bytecode/<sha256>-<tag>.v1/                                    compiled once per wheel and Python
 //   staging/<key>/                                                 unfinished; becomes one of the above by one rename
+//   unsynced/<machine>.<boot>/<kind>@<name>                        what the disk may not have yet (unsynced.hpp)
 //   locks/<key>.lock                                               whoever holds it may write what has this key
 #pragma once
 

@@ -58,12 +58,13 @@ class StoreFixture : public ::testing::Test {
   [[nodiscard]] fs::path tree(const WheelSource& wheel) const { return store().wheel(wheel.sha256); }
   static std::string content(const fs::path& file) { return base::read_file(file).value_or("<missing>"); }
 
-  // Everything in the store but the folders that always exist and the lock files.
+  // Everything in the store but the folders that always exist, lock files and notes for the disk.
   [[nodiscard]] std::vector<std::string> things() const {
     std::vector<std::string> found;
     for (const auto& entry : fs::recursive_directory_iterator(root())) {
       const std::string path = entry.path().lexically_relative(root()).string();
-      if (path.find('/') != std::string::npos && !path.starts_with("locks/")) found.push_back(path);
+      if (path.find('/') != std::string::npos && !path.starts_with("locks/") && !path.starts_with("unsynced/"))
+        found.push_back(path);
     }
     return found;
   }
