@@ -68,7 +68,8 @@ struct Summary {
 // `compile_bytecode` would do something.
 [[nodiscard]] bool wants_background_work(const Image& image, const std::filesystem::path& store);
 // Compiles bytecode of the image's wheels in idle time, into layers beside it. Detached callers run this;
-// a second call returns at once. Then waits until the disk has what was built, so that a power cut takes nothing. See DESIGN "Bytecode is compiled once per wheel".
+// a second call returns at once. Then waits until the disk has what was built, so that a power cut takes nothing. See
+// DESIGN "Bytecode is compiled once per wheel".
 [[nodiscard]] Result<void> compile_bytecode(const Image& image, const std::filesystem::path& store,
                                             const machine::Machine& machine, Reporter& reporter);
 

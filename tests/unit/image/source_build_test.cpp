@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <optional>
 
 #include "base/files.hpp"
 #include "base/hash.hpp"
@@ -42,7 +43,7 @@ class SourceBuilding : public testing::Test {
 
   // Real builds need a base with Python and a compiler, and the program whose `contain` verb starts containers.
   bool can_build() {
-    const auto base = base::environment_variable("STARTRAIL_TEST_BASE");
+    const auto base = base_root();
     const fs::path program = fs::path(STARTRAIL_BUILD_DIR) / "trail";
     if (!base || !fs::exists(program)) return false;
     m_base = *base;
@@ -51,12 +52,21 @@ class SourceBuilding : public testing::Test {
     return true;
   }
 
+  // The one that the build's other tests made, unless another is named.
+  static std::optional<fs::path> base_root() {
+    if (auto named = base::environment_variable("STARTRAIL_TEST_BASE")) return *named;
+    std::error_code none;
+    for (const auto& entry : fs::directory_iterator(fs::path(STARTRAIL_BUILD_DIR) / "test-home/store/bases", none))
+      if (fs::exists(entry.path() / "root/usr/bin/python3", none)) return entry.path() / "root";
+    return std::nullopt;
+  }
+
   fs::path m_root;
   fs::path m_base = "/nonexistent";
 };
 
 constexpr const char* k_skipped =
-    "set STARTRAIL_TEST_BASE to the root of a base with python3 and build-essential, and build `trail`";
+    "needs a base with python3 and build-essential (`test_base`, or STARTRAIL_TEST_BASE=ROOT) and the built `trail`";
 
 lock::LockedPackage own(project::Editable editable) {
   return {
