@@ -9,7 +9,7 @@ from pathlib import Path
 from trail_case import SHARED_HOME, TRAIL, Finished, TrailCase, clean_environment, main, ordinary_user
 
 PROBE = r"""
-import ctypes, json, os, pwd, subprocess
+import ctypes, json, os, pwd, sys
 def attempt(action):
     try:
         action()
@@ -24,13 +24,13 @@ facts = {
     "capabilities": [status("CapEff"), status("CapPrm"), status("CapBnd")],
     "no_new_privs": status("NoNewPrivs"), "seccomp": status("Seccomp"),
     "pids": sorted(int(p) for p in os.listdir("/proc") if p.isdigit()),
-    "host_root": os.path.exists("/etc/hostname-of-the-host-marker"),
+    "host_marker": os.path.exists(sys.argv[1]),
     "sysctl": attempt(lambda: open("/proc/sys/kernel/domainname", "w")),
     "mount": ctypes.CDLL(None, use_errno=True).mount(b"none", b"/mnt", b"tmpfs", 0, None),
     "unshare": ctypes.CDLL(None, use_errno=True).unshare(0x10000000),
     "ptrace_init": attempt(lambda: open("/proc/1/mem", "rb")),
     "image_write": attempt(lambda: open("/usr/bin/trail-was-here", "w")),
-    "setuid_files": subprocess.run("find / -xdev -perm -4000 2>/dev/null", shell=True, capture_output=True, text=True).stdout.split(),
+    "mounts": {line.split()[4]: line.split()[5].split(",") for line in open("/proc/self/mountinfo")},
     "directory": os.getcwd(),
     "environment": dict(os.environ),
     "datasets": attempt(lambda: open("/mnt/datasets/x", "w")),
@@ -50,7 +50,10 @@ class IsolationChecks:
     def facts(self, *options):
         folder = self.project(requirements__txt="six\n", probe__py=PROBE)
         self.own(folder)
-        return folder, self.trail("run", *options, "--", "python", "probe.py", cwd=folder, check=0).json
+        marker = self.folder / "marker-of-the-host"
+        marker.write_text("seen")
+        return folder, self.trail("run", *options, "--", "python", "probe.py", marker, cwd=folder, check=0,
+                                  env={"PYTHONDONTWRITEBYTECODE": "1", "CALLERS_SECRET": "leaked"}).json
 
     def test_the_command_is_not_root_and_has_no_way_to_become_it(self):
         _, facts = self.facts()
@@ -69,12 +72,26 @@ class IsolationChecks:
         self.assertIn(1, facts["pids"])
         self.assertNotIn("STARTRAIL_HOME", facts["environment"])
         self.assertNotIn("PYTHONDONTWRITEBYTECODE", facts["environment"])
+        self.assertNotIn("CALLERS_SECRET", facts["environment"])
+        self.assertFalse(facts["host_marker"])
+        self.assertNotEqual(facts["ptrace_init"], "done")
         self.assertFalse({"sda", "vda", "kmsg", "mem", "fuse"} & set(facts["dev"]))
 
     def test_system_files_are_not_written(self):
         _, facts = self.facts()
         self.assertNotEqual(facts["sysctl"], "done")
         self.assertNotEqual(facts["datasets"], "done")
+        self.assertIn("ro", facts["mounts"]["/proc/sys"])
+
+    def test_setuid_programs_and_devices_are_powerless_wherever_files_come_from(self):
+        _, facts = self.facts()
+        for place in ("/workspace", "/mnt/datasets", "/mnt/personal", "/mnt/temp"):
+            self.assertLessEqual({"nosuid", "nodev"}, set(facts["mounts"][place]), place)
+
+    def test_what_is_written_over_the_image_is_gone_with_the_run(self):
+        folder, facts = self.facts()
+        again = self.trail("run", "--", "python", "-c", "import os; print(os.path.exists('/usr/bin/trail-was-here'))", cwd=folder, check=0)
+        self.assertEqual(again.out.strip(), "False", facts["image_write"])
 
     def test_the_four_places_are_there(self):
         _, facts = self.facts()
