@@ -17,6 +17,7 @@
 #include "base/json.hpp"
 #include "run/durable.hpp"
 #include "supervise/container_plan.hpp"
+#include "supervise/descendants.hpp"
 #include "supervise/end_signals.hpp"
 #include "supervise/gpu_release.hpp"
 #include "supervise/own_mounts.hpp"
@@ -30,6 +31,7 @@ constexpr int k_could_not_start = 125;  // DESIGN, "The command line"
 constexpr std::size_t k_tail_for_cause = 64U << 10U;
 constexpr int k_pipe_size = 1 << 20;
 constexpr std::chrono::milliseconds k_gpu_patience{5000};
+constexpr std::chrono::seconds k_start_patience{300};
 constexpr std::chrono::seconds k_sync_after{1};
 constexpr int k_verdict_attempts = 300;  // a second apart: somebody may make room on the disk
 
@@ -119,13 +121,20 @@ class Supervision {
     auto log = TRY(run::LogWriter::open(m_place.directory));
     auto pipes = TRY(make_pipes());
     const auto holders_before = gpu_holders(m_place.host, m_place.spec.gpus);
-    if (const Urgency urgency = end_urgency(); urgency != Urgency::none) return end_before_start(urgency);
+    if (const Urgency urgency = end_urgency(); urgency != Urgency::none) {
+      end_before_start(urgency);
+      return {};
+    }
     auto result = TRY(run_command(plan, pipes, log));
     finish(result, holders_before);
     return {};
   }
 
   void fail_to_start(Error reason) {
+    kill_descendants();
+    // A runtime that was killed because somebody asked for the end did not fail.
+    if (const Urgency urgency = end_urgency(); urgency != Urgency::none && !m_status.running)
+      return end_before_start(urgency);
     say("could not start: " + base::to_text(reason) + (reason.detail.empty() ? "" : "\n" + reason.detail));
     m_status.state = run::State::failed;
     m_status.exit_code = k_could_not_start;
@@ -141,8 +150,7 @@ class Supervision {
   }
 
   Result<WatchResult> run_command(const ContainerPlan& plan, Pipes& pipes, run::LogWriter& log) {
-    auto container = TRY(sandbox::Container::start(
-        plan.support, plan.spec, {.input = -1, .output = pipes.output.get(), .errors = pipes.errors.get()}));
+    auto container = TRY(start(plan, pipes));
     pipes.output.reset();
     pipes.errors.reset();
     m_status.running = base::now();
@@ -159,13 +167,24 @@ class Supervision {
     return watch(container, std::move(pipes.ours), log, options);
   }
 
+  static Result<sandbox::Container> start(const ContainerPlan& plan, const Pipes& pipes) {
+    const StartWatch watch(k_start_patience);
+    auto container = sandbox::Container::start(
+        plan.support, plan.spec, {.input = -1, .output = pipes.output.get(), .errors = pipes.errors.get()});
+    if (!container && StartWatch::ran_out())
+      return fail(base::error(ErrorCode::unsupported,
+                              fmt::format("the container did not start within {}", base::to_text(k_start_patience)))
+                      .with_context(container.error().message)
+                      .with_hint("look whether the disks and file servers of the workspace and the mounts answer"));
+    return container;
+  }
+
   // Stopped between submission and start.
-  Result<void> end_before_start(Urgency urgency) {
+  void end_before_start(Urgency urgency) {
     judge(m_status, {.asked = urgency}, m_place.spec, run::read_stop_request(m_place.directory), "");
     m_status.exit_code.reset();
     m_status.cause += " before it started";
     end();
-    return {};
   }
 
   void finish(const WatchResult& result, const std::vector<machine::GpuProcess>& holders_before) {
