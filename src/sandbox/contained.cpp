@@ -50,6 +50,9 @@ fs::path this_program() {
   return base::own_program();
 }
 
+// Build code may print without end; what it said last tells why it failed.
+constexpr Bytes k_kept_output{16U << 20U};
+
 }  // namespace
 
 Result<base::ProcessResult> run_contained(const Support& support, const ContainerSpec& spec,
@@ -65,6 +68,7 @@ Result<base::ProcessResult> run_contained(const Support& support, const Containe
                                        .directory = std::nullopt,
                                        .input = {},
                                        .timeout = timeout,
+                                       .output_limit = k_kept_output,
                                        .on_error_line = on_error_line}));
   if (result.timed_out) {
     remove_leftovers(spec.id, spec.scratch);

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import unittest
@@ -118,6 +119,25 @@ class Supervision(TrailCase):
         self.trail("wait", run)
         self.assertEqual(processes_with(marker), [])
         self.assertIn(self.state(run), ("stopped", "killed"))
+
+    def test_a_stop_is_heard_while_the_runtime_hangs(self):
+        folder = self.counting_project()
+        self.trail("run", "--", "true", cwd=folder, check=0)
+        shims = self.folder / "shims"
+        shims.mkdir()
+        seconds = 1000 + int.from_bytes(os.urandom(3), "big")
+        for name in ("crun", "runc"):
+            shim = shims / name
+            shim.write_text(f"#!/bin/sh\ncase \"$*\" in *--version*) exec {shutil.which(name) or 'false'} \"$@\";; esac\nsleep {seconds}\n")
+            shim.chmod(0o755)
+        run = self.trail("run", "-d", "--", "true", cwd=folder, check=0, env={"PATH": f"{shims}:{os.environ['PATH']}"}).out.strip()
+        self.addCleanup(self.trail, "stop", "--now", run)
+        self.wait_for("the runtime", lambda: processes_with(str(seconds)))
+        self.assertEqual(self.state(run), "preparing")
+        self.trail("stop", run, check=0)
+        self.wait_for("its end", lambda: self.state(run) == "stopped", 10)
+        self.wait_for("no process left", lambda: not processes_with(str(seconds)), 10)
+        self.assertIn("before it started", self.inspect(run)["status"]["cause"])
 
     def test_wait_gives_the_runs_exit_code(self):
         folder = self.counting_project()

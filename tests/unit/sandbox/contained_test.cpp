@@ -173,6 +173,15 @@ TEST_P(OwnContainer, a_dropped_container_is_killed) {
   EXPECT_EQ(result, 0);
 }
 
+TEST_P(OwnContainer, output_without_end_takes_no_memory_without_end) {
+  const auto result = run_contained(
+      m_support,
+      spec({"python3", "-c", "import sys\nfor _ in range(64): sys.stdout.write('x' * (1 << 20))\nprint('the end')"}));
+  ASSERT_TRUE(result);
+  EXPECT_LT(result->output.size(), 40U << 20U);
+  EXPECT_THAT(result->output, ::testing::EndsWith("the end\n"));
+}
+
 TEST_P(OwnContainer, a_scratch_folder_can_be_used_again) {
   auto description = shell("echo kept > /var/tmp/state");
   ASSERT_TRUE(run_contained(m_support, description));
