@@ -85,13 +85,18 @@ def timed(command, environment, cwd=None):
     return run(command, environment, cwd).seconds
 
 
-def alternate(contestants, rounds, warm_up=1):
-    """{name: [seconds]}: every contestant once per round, in turn, after the rounds that warm up."""
+def alternate(contestants, rounds, warm_up=1, pause=0.0):
+    """{name: [seconds]}: every contestant once per round, in turn, after the rounds that warm up.
+
+    `pause` seconds lie between two of them, so that what one still does behind its end (unmounting, syncing) is not
+    measured with the next one.
+    """
     times = {name: [] for name in contestants}
     for number in range(rounds + warm_up):
         # Who goes first changes, so that neither always finds what the other left in the caches.
         order = list(contestants.items())
         for name, contestant in order if number % 2 == 0 else reversed(order):
+            time.sleep(pause)
             took = contestant()
             if number >= warm_up:
                 times[name].append(took)

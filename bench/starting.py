@@ -49,7 +49,7 @@ def warm_start(bench):
                    "bare runc run": bare_runc(bench, base)}
     if shutil.which("podman"):
         contestants["podman run --rm"] = podman(bench, base)
-    print_comparison("warm start of `true`", alternate(contestants, bench.rounds), milliseconds, "trail run")
+    print_comparison("warm start of `true`", alternate(contestants, bench.rounds, pause=0.05), milliseconds, "trail run")
     print("\nphases of one start (`trail run --timings -- true`):\n")
     done = subprocess.run([bench.trail, "run", "--timings", "--", "true"], env=bench.environment, cwd=bench.project,
                           capture_output=True, text=True, check=False)

@@ -21,6 +21,7 @@
 #include "sandbox/control_group.hpp"
 #include "sandbox/init_program.hpp"
 #include "sandbox/linux/launch.hpp"
+#include "sandbox/linux/mount_calls.hpp"
 #include "sandbox/linux/own_namespaces.hpp"
 #include "sandbox/mount_plan.hpp"
 #include "sandbox/process_census.hpp"
@@ -111,10 +112,9 @@ Result<void> prepare(const Support& support, const ContainerSpec& spec, Containe
   const gid_t gid = ::getegid();
   const auto paths = scratch_paths(spec.scratch);
   TRY(base::make_directories(paths.bundle));
-  TRY(base::remove_tree(paths.runtime));
-  TRY(base::make_directories(paths.runtime, 0700));
-  ::unlink(paths.runtime_log.c_str());
   TRY(enter_own_namespaces(support.mode));
+  TRY(mount_tmpfs(paths.bundle, "mode=0755,size=32m"));
+  TRY(base::make_directories(paths.runtime, 0700));
   auto plan = TRY(plan_mounts(spec, support.mode, uid, gid));
   auto root = TRY(RootFilesystem::mount(spec, support.mode, plan.identity));
   TRY(add_own_mounts(plan, spec, support.mode));

@@ -43,7 +43,7 @@ std::string read_from_layers(const std::vector<Fd>& layers, const char* name) {
 
 // A scratch folder may have been used before, by a command that could leave anything at this name: a link to the
 // host, a pipe that never opens.
-Result<void> write_upper(const fs::path& file, std::string_view content) {
+Result<void> write_file(const fs::path& file, std::string_view content) {
   if (::unlink(file.c_str()) != 0 && errno == EISDIR) TRY(base::remove_tree(file));
   const Fd fd = TRY(base::open_file(file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0644));
   ::fchmod(fd.get(), 0644);
@@ -75,9 +75,9 @@ Result<void> own_folder(const fs::path& folder) {
 }
 
 // A home that no mount brings must exist and belong to the user.
-Result<void> make_home(const fs::path& upper, const std::string& home, const Identity& identity) {
+Result<void> make_home(const fs::path& top, const std::string& home, const Identity& identity) {
   if (!home.starts_with("/home/") || home.find("..") != std::string::npos) return {};
-  fs::path folder = upper;
+  fs::path folder = top;
   for (const auto& part : fs::path(home).relative_path()) {
     if (part.empty()) continue;  // after a slash at the end
     folder /= part;
@@ -100,56 +100,59 @@ bool may_be_folder(const std::vector<Fd>& layers, const std::string& path) {
   return true;
 }
 
-// Makes `path` (relative) and its parents in the upper directory, where they merge with the layers' folders of the
+// Makes `path` (relative) and its parents in the topmost layer, where they merge with the layers' folders of the
 // same names. Without this the kernel would copy the layers' folders up when something is made in them, and it can't
 // where their owner has no number in this user namespace (a rootless caller on root's store). Symlinks end the walk:
 // what lies behind them is left to be made through the overlay.
-Result<void> make_in_upper(const fs::path& upper, const std::vector<Fd>& layers, const std::string& path) {
+Result<void> make_in_top(const fs::path& top, const std::vector<Fd>& layers, const std::string& path) {
   for (std::size_t end = path.find('/'); true; end = path.find('/', end + 1)) {
     const std::string part = path.substr(0, end);
     if (!may_be_folder(layers, part)) return {};
-    TRY(own_folder(upper / part));
+    TRY(own_folder(top / part));
     if (end == std::string::npos) return {};
   }
 }
 
-Result<void> make_mount_points(const fs::path& upper, const std::vector<Fd>& layers, const ContainerSpec& spec) {
+Result<void> make_mount_points(const fs::path& top, const std::vector<Fd>& layers, const ContainerSpec& spec) {
   for (const auto& mount : spec.mounts) {
-    const std::string path = fs::path(mount.target).lexically_normal().relative_path().parent_path().string();
-    if (!path.empty()) TRY(make_in_upper(upper, layers, path));
+    std::error_code none;
+    fs::path path = fs::path(mount.target).lexically_normal().relative_path();
+    if (!path.has_filename()) path = path.parent_path();
+    if (!fs::is_directory(mount.source, none)) path = path.parent_path();
+    if (!path.empty()) TRY(make_in_top(top, layers, path.string()));
   }
   for (const auto& file : spec.gpus.mounts)
-    TRY(make_in_upper(upper, layers, fs::path(file.container_path).relative_path().parent_path().string()));
+    TRY(make_in_top(top, layers, fs::path(file.container_path).relative_path().parent_path().string()));
   return {};
 }
 
-Result<void> make_temporary_folders(const fs::path& upper) {
-  TRY(own_folder(upper / "var"));
+Result<void> make_temporary_folders(const fs::path& top) {
+  TRY(own_folder(top / "var"));
   for (const char* name : {"tmp", "var/tmp"}) {
-    TRY(own_folder(upper / name));
-    if (::chmod((upper / name).c_str(), 01777) != 0)
-      return fail(errno_error(fmt::format("cannot open {} to all", (upper / name).string()), errno));
+    TRY(own_folder(top / name));
+    if (::chmod((top / name).c_str(), 01777) != 0)
+      return fail(errno_error(fmt::format("cannot open {} to all", (top / name).string()), errno));
   }
   return {};
 }
 
-// What the layers can't know: accounts, names, folders to write in, mount points. They go into the upper directory
-// before it is mounted: seven small writes instead of seven bind mounts.
-Result<void> fill_upper(const fs::path& upper, const std::vector<Fd>& layers, const ContainerSpec& spec,
+// What the image's layers can't know: accounts, names, folders to write in, mount points. They are a layer of their
+// own: seven small writes instead of seven bind mounts.
+Result<void> fill_layer(const fs::path& top, const std::vector<Fd>& layers, const ContainerSpec& spec,
                         const Identity& identity) {
   const std::string home = home_of(spec, identity);
-  const fs::path etc = upper / "etc";
+  const fs::path etc = top / "etc";
   TRY(own_folder(etc));
-  TRY(write_upper(etc / "passwd", with_user(read_from_layers(layers, "etc/passwd"), identity, home)));
-  TRY(write_upper(etc / "group", with_group(read_from_layers(layers, "etc/group"), identity)));
-  TRY(write_upper(etc / "hostname", spec.hostname + "\n"));
-  TRY(write_upper(etc / "hosts", hosts_file(spec)));
-  TRY(write_upper(etc / "resolv.conf", host_file("/etc/resolv.conf")));
-  TRY(own_folder(upper / ".trail"));
-  TRY(write_upper(upper / ".trail/init", ""));
-  TRY(make_temporary_folders(upper));
-  TRY(make_mount_points(upper, layers, spec));
-  return make_home(upper, home, identity);
+  TRY(write_file(etc / "passwd", with_user(read_from_layers(layers, "etc/passwd"), identity, home)));
+  TRY(write_file(etc / "group", with_group(read_from_layers(layers, "etc/group"), identity)));
+  TRY(write_file(etc / "hostname", spec.hostname + "\n"));
+  TRY(write_file(etc / "hosts", hosts_file(spec)));
+  TRY(write_file(etc / "resolv.conf", host_file("/etc/resolv.conf")));
+  TRY(own_folder(top / ".trail"));
+  TRY(write_file(top / ".trail/init", ""));
+  TRY(make_temporary_folders(top));
+  TRY(make_mount_points(top, layers, spec));
+  return make_home(top, home, identity);
 }
 
 Result<std::vector<Fd>> open_layers(const std::vector<fs::path>& layers) {
@@ -217,8 +220,7 @@ Result<Fd> mount_point(const Fd& root, const std::string& target, bool folder, c
 
 // Some filesystems can't hold an upper directory (another overlay, NFS): memory can, up to the memory limit. Returns
 // the filesystem's root.
-Result<Fd> mount_in_memory(const std::vector<Fd>& layers, const ContainerSpec& spec, Mode mode,
-                           const Identity& identity) {
+Result<Fd> mount_in_memory(const std::vector<Fd>& layers, const ContainerSpec& spec, Mode mode) {
   auto paths = scratch_paths(spec.scratch);
   const fs::path memory = spec.scratch / "memory";
   paths.upper = memory / "upper";
@@ -228,7 +230,6 @@ Result<Fd> mount_in_memory(const std::vector<Fd>& layers, const ContainerSpec& s
   const std::string size = spec.limits.memory ? fmt::format(",size={}", spec.limits.memory->count) : "";
   TRY(mount_tmpfs(memory, "mode=0755" + size));
   TRY(make_upper(paths));
-  TRY(fill_upper(paths.upper, layers, spec, identity));
   TRY(mount_layers(layers, paths, Scratch::discarded, mode));
   return base::open_file(memory, O_PATH | O_DIRECTORY);
 }
@@ -252,8 +253,9 @@ ScratchPaths scratch_paths(const fs::path& scratch) {
   return {.upper = scratch / "upper",
           .work = scratch / "work",
           .bundle = bundle,
+          .layer = bundle / "layer",
           .root = bundle / "rootfs",
-          .runtime = scratch / "runtime",
+          .runtime = bundle / "runtime",
           .runtime_log = bundle / "runtime.log",
           .process_id_file = bundle / "pid"};
 }
@@ -272,14 +274,16 @@ Result<void> check_target(const std::string& target) {
 
 Result<RootFilesystem> RootFilesystem::mount(const ContainerSpec& spec, Mode mode, const Identity& identity) {
   const auto paths = scratch_paths(spec.scratch);
-  const auto layers = TRY(open_layers(spec.layers));
+  auto layers = TRY(open_layers(spec.layers));
   RootFilesystem result;
   TRY(base::make_directories(paths.root, k_folder));
+  TRY(base::make_directories(paths.layer, k_folder));
+  TRY(fill_layer(paths.layer, layers, spec, identity));
+  layers.insert(layers.begin(), TRY(base::open_file(paths.layer, O_PATH | O_DIRECTORY)));
   TRY(make_upper(paths));
-  TRY(fill_upper(paths.upper, layers, spec, identity));
   if (const auto mounted = mount_layers(layers, paths, spec.scratch_after, mode); !mounted) {
     if (spec.scratch_after == Scratch::kept) return fail(cannot_keep(spec.scratch, mounted.error()));
-    result.m_memory = TRY_CONTEXT(mount_in_memory(layers, spec, mode, identity),
+    result.m_memory = TRY_CONTEXT(mount_in_memory(layers, spec, mode),
                                   "with a scratch folder in memory, after: " + mounted.error().message);
     result.m_notes.push_back(
         fmt::format("files written outside the volumes are kept in memory: the filesystem of {} can't hold them",

@@ -14,16 +14,19 @@ namespace startrail::sandbox {
 
 inline constexpr const char* k_init_inside = "/.trail/init";
 
-// Folders below ContainerSpec::scratch.
+// Folders below ContainerSpec::scratch. `bundle` is a mount point: a small filesystem in memory that only this
+// process's mount namespace has, for what every start makes anew. On a disk those twenty files would take a quarter of
+// the start.
 struct ScratchPaths {
-  fs::path upper, work, bundle, root, runtime, runtime_log, process_id_file;
+  fs::path upper, work;  // what the command writes
+  fs::path bundle, layer, root, runtime, runtime_log, process_id_file;
 };
 [[nodiscard]] ScratchPaths scratch_paths(const fs::path& scratch);
 
 class RootFilesystem {
  public:
-  // Mounts the overlay on scratch/bundle/rootfs in this process's mount namespace, with the account files
-  // in its upper directory. An upper directory that overlayfs refuses is replaced by a tmpfs, with a note,
+  // Mounts the overlay on scratch/bundle/rootfs in this process's mount namespace, with a layer of account files and
+  // mount points above the image's. An upper directory that overlayfs refuses is replaced by a tmpfs, with a note,
   // unless what it holds is to be kept.
   // Errors: not_found (a layer), unsupported (no overlay here), permission, internal.
   [[nodiscard]] static Result<RootFilesystem> mount(const ContainerSpec& spec, Mode mode, const Identity& identity);
