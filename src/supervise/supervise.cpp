@@ -162,6 +162,7 @@ class Supervision {
         .grace = std::chrono::seconds(m_place.spec.stop_grace_seconds),
         .memory_limit = plan.support.cgroup_limits ? std::nullopt : m_place.spec.limits.memory,
         .isolated = plan.support.mode != sandbox::Mode::none,
+        .ends_at_once = plan.support.mode != sandbox::Mode::none && m_place.spec.gpus.empty(),
         .on_ending = [this] { note_failure(enter(run::State::ending)); },
     };
     return watch(container, std::move(pipes.ours), log, options);

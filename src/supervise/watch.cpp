@@ -29,7 +29,7 @@ class Watcher {
   Result<WatchResult> run() {
     if (m_options.memory_limit) m_next_memory_look = Clock::now() + k_memory_interval;
     while (!m_ended) wait_once(true);
-    ending();
+    if (!m_options.ends_at_once) ending();
     m_result.ended = TRY(m_container.wait());
     // Without a PID namespace, init's end is not everybody's.
     if (!m_options.isolated) kill_descendants();

@@ -22,7 +22,8 @@ struct WatchOptions {
   std::chrono::seconds grace{30};
   std::optional<Bytes> memory_limit;  // watched here; unset where the kernel enforces it
   bool isolated = true;               // else the descendants are all there is to watch and kill
-  std::function<void()> on_ending;    // once: the command has ended, or was asked to
+  bool ends_at_once = false;          // nothing is to be waited for once the command has ended: its verdict follows
+  std::function<void()> on_ending;    // once: the command was asked to end, or has ended and does not end at once
 };
 
 // How the command came to its end, and by whose doing.
