@@ -5,8 +5,9 @@ import os
 import shutil
 import statistics
 import subprocess
+import time
 
-from measuring import alternate, disk_usage, print_comparison, run, seconds, timed
+from measuring import alternate, disk_usage, end_background_work, print_comparison, run, seconds, timed
 
 FIRST_STEP = """
 import torch
@@ -37,6 +38,8 @@ class Building:
         self.highest_memory = 0
 
     def fresh(self, name):
+        end_background_work(self.scratch / "trail")
+        time.sleep(0.5)
         place = self.scratch / name
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(parents=True)
@@ -86,17 +89,17 @@ class Building:
     # ---- tables ----
 
     def empty_store_to_image(self, rounds):
-        times = alternate({"trail image build": self.trail_build, "uv pip sync": self.uv_build}, rounds)
+        times = alternate({"trail image build": self.trail_build, "uv pip sync": self.uv_build}, rounds, warm_up=0)
         print_comparison(f"empty store → image, `{self.requirement}`, base present", times, seconds, "trail image build")
         print(f"\npeak anonymous memory of a build, its children included: {self.highest_memory / 1e6:.0f} MB")
 
     def empty_store_to_first_step(self, rounds):
-        times = alternate({"trail run": self.trail_first_step, "uv venv, sync, python": self.uv_first_step}, rounds)
+        times = alternate({"trail run": self.trail_first_step, "uv venv, sync, python": self.uv_first_step}, rounds, warm_up=0)
         print_comparison("empty store → first optimizer step, base present", times, seconds, "trail run")
 
     def nothing_to_first_step(self, rounds):
         times = alternate({"trail run, base made beside": lambda: self.trail_first_step(("tools",)),
-                           "uv on a prepared Debian": self.uv_first_step}, rounds)
+                           "uv on a prepared Debian": self.uv_first_step}, rounds, warm_up=0)
         print_comparison("nothing at all → first optimizer step", times, seconds, "trail run, base made beside")
         print("\nphases of the last one:\n\n" + "\n".join("    " + line for line in self.phases.splitlines()))
 
@@ -122,9 +125,9 @@ class Building:
         self.second_image(home, environment)
 
     def wait_for_bytecode(self, environment, image):
-        done = run([self.bench.trail, "bytecode", image], environment)
-        told = json.loads(run([self.bench.trail, "image", "inspect", "--json", image], environment).out)
-        assert told["bytecode"], done.err
+        while not json.loads(run([self.bench.trail, "image", "inspect", "--json", image], environment).out)["bytecode"]:
+            run([self.bench.trail, "bytecode", image], environment)  # returns at once when it is being made already
+            time.sleep(1)
 
     def second_image(self, home, environment, rounds=5):
         """Another image that shares the big wheels: what it takes of the disk and of time."""

@@ -9,7 +9,9 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "base/files.hpp"
@@ -31,7 +33,10 @@ void become_idle() {
   for (const int fd : {0, 1, 2}) ::dup2(null, fd);
 }
 
-void start_idle(const fs::path& program, const std::array<const char*, 4>& words) {
+// About as long as importing a framework and a first step take without bytecode.
+constexpr std::chrono::seconds k_first_steps{15};
+
+void start_idle(const fs::path& program, const std::array<const char*, 5>& words) {
   const pid_t child = ::fork();
   if (child != 0) return;
   become_idle();
@@ -63,13 +68,16 @@ std::optional<bool> kills_user_processes(const fs::path& root) {
 
 }  // namespace
 
-void compile_bytecode_in_background(const Installation& installation, const image::Image& image) {
+void compile_bytecode_in_background(const Installation& installation, const image::Image& image, Begin begin) {
   if (!image::wants_background_work(image, installation.paths.store())) return;
   const std::string id = image.id;
-  start_idle(installation.program, {"trail", "bytecode", id.c_str(), nullptr});
+  const std::string delay = fmt::format("{}", begin == Begin::at_once ? 0 : k_first_steps.count());
+  start_idle(installation.program, {"trail", "bytecode", id.c_str(), delay.c_str(), nullptr});
 }
 
-Result<void> compile_bytecode(const Installation& installation, const std::string& image_id) {
+Result<void> compile_bytecode(const Installation& installation, const std::string& image_id,
+                              std::chrono::seconds delay) {
+  std::this_thread::sleep_for(delay);
   const auto image = TRY(image::open(installation.paths.store(), image_id));
   const auto machine = machine::survey(installation.host, installation.paths.root, machine::Depth::quick);
   base::SilentReporter silent;

@@ -1,4 +1,7 @@
 // Verbs for this program alone: it starts itself again as a supervisor, a contained build, or background work.
+#include <chrono>
+#include <cstdlib>
+
 #include "app/background.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
@@ -25,10 +28,11 @@ int contain_command(Words words) {
 }
 
 int bytecode_command(Words words) {
-  if (words.size() != 1) return needs_one_argument("bytecode");
+  if (words.empty()) return needs_one_argument("bytecode");
   const auto installation = app::find_installation();
   if (!installation) return report(installation.error(), Format::text);
-  const auto compiled = app::compile_bytecode(*installation, words.front());
+  const std::chrono::seconds delay(words.size() > 1 ? std::atoi(words[1].c_str()) : 0);
+  const auto compiled = app::compile_bytecode(*installation, words.front(), delay);
   return compiled ? 0 : report(compiled.error(), Format::text);
 }
 

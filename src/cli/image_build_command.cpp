@@ -72,7 +72,7 @@ int image_build_command(Words words) {
   const auto built = build(*installation, options, reporter);
   reporter.finish();
   if (!built) return report(built.error(), format);
-  app::compile_bytecode_in_background(*installation, built->image);
+  app::compile_bytecode_in_background(*installation, built->image, app::Begin::at_once);
   if (options.json)
     print_json(Json{{"id", built->image.id}, {"lock_digest", built->lock_digest}, {"python", built->image.python}});
   else
