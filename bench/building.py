@@ -114,13 +114,16 @@ class Building:
             (root / name).mkdir(parents=True, exist_ok=True)
         subprocess.run(["mount", "-t", "overlay", "overlay", "-o", f"lowerdir={':'.join(layers)},upperdir={root}/upper,workdir={root}/work",
                         root / "root"], check=True)
+        for name in ("dev", "proc"):
+            subprocess.run(["mount", "--bind", f"/{name}", root / "root" / name], check=True)
         try:
             shutil.copy(self.folder / "step.py", root / "root/step.py")
             bare = ["chroot", root / "root", "/opt/env/bin/python", "/step.py"]
             times = alternate({"trail run": lambda: timed([self.bench.trail, "run", "--", "python", "step.py"], environment, self.folder),
                                "the same tree, bare": lambda: timed(bare, self.bench.environment)}, rounds, warm_up=2)
         finally:
-            subprocess.run(["umount", root / "root"], check=True)
+            for name in ("dev", "proc", ""):
+                subprocess.run(["umount", root / "root" / name], check=True)
         print_comparison("warm → first optimizer step", times, seconds, "trail run")
         self.second_image(home, environment)
 
