@@ -112,7 +112,8 @@ Json ending_json(const app::Installation& installation, const run::RunSpec& spec
 
 int show_submitted(const app::Installation& installation, const app::SubmittedRun& submitted, app::Phases& phases,
                    const FollowStyle& style) {
-  if (submitted.image) app::compile_bytecode_in_background(installation, *submitted.image, app::Begin::after_first_steps);
+  if (submitted.image)
+    app::compile_bytecode_in_background(installation, *submitted.image, app::Begin::after_first_steps);
   if (style.detach) return detached(installation, submitted, phases, style);
   ::signal(SIGPIPE, SIG_IGN);  // a closed stdout ends the following, not the run: said below
   base::SilentReporter silent;
