@@ -11,8 +11,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "base/json.hpp"
@@ -199,6 +201,22 @@ Bytes used_in(const std::vector<Fd>& filesystems) {
   return used;
 }
 
+// Init becomes this process's child when the last process of the runtime has ended, which may be a moment after the
+// runtime said that it was done: a short command can be over before.
+Result<int> wait_for_adopted(pid_t pid) {
+  constexpr auto k_patience = std::chrono::seconds(10);
+  const auto give_up = std::chrono::steady_clock::now() + k_patience;
+  for (;;) {
+    int status = 0;
+    if (::waitpid(pid, &status, __WALL) == pid) return status;
+    const int reason = errno;
+    if (reason == EINTR) continue;
+    if (reason != ECHILD || std::chrono::steady_clock::now() > give_up)
+      return fail(errno_error("cannot wait for the container's init", reason));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 void set_status(Ended& ended, int status) {
   if (WIFSIGNALED(status)) {
     ended.signal = WTERMSIG(status);
@@ -303,7 +321,7 @@ Result<Ended> Container::wait() {
   constexpr int k_watch_every_ms = 50;
   pollfd end{.fd = m_state->pid_descriptor.get(), .events = POLLIN, .revents = 0};
   while (::poll(&end, 1, m_state->watched_limit ? k_watch_every_ms : -1) == 0) enforce_memory_limit();
-  const int init_status = TRY(wait_for(m_state->pid));
+  const int init_status = TRY(wait_for_adopted(m_state->pid));
   m_state->waited = true;
   const Reports reports = read_reports(m_state->socket);
   if (reports.cannot_confine) {
