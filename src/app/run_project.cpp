@@ -188,8 +188,14 @@ struct Journey {
     needs = std::move(locked.needs);
     build = locked.lock.build;
     spec = TRY(spec_of(installation, request, needs, build, machine));
+    if (request.command.empty() && needs.command)
+      reporter.note(
+          fmt::format("running `{}` ({})", fmt::join(spec.command, " "), project::to_text(needs.command->origin)));
     const auto plan = TRY(image::plan(locked.lock, installation.paths.store(), locked.folder));
     show_plan(plan, reporter);
+    if (build == project::Build::gpu && !locked.lock.cuda.empty() && !machine.driver && plan.wheels_missing > 0)
+      reporter.note(
+          "no NVIDIA driver is here: the GPU build runs on the CPU too; --cpu takes a smaller build for CPUs only");
     phases.end("planning");
     // While gigabytes arrive the code may still change: then the snapshot waits until the start is near.
     if (is_all_here(plan)) begin_snapshot();

@@ -36,6 +36,10 @@ std::string left_column(const std::string& names, const std::string& placeholder
   return placeholder.empty() ? left : left + " " + placeholder;
 }
 
+std::size_t common_beginning(std::string_view a, std::string_view b) {
+  return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+}
+
 }  // namespace
 
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates) {
@@ -44,7 +48,10 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
   for (const auto& candidate : candidates) {
     const bool completes = word.size() >= 2 && candidate.starts_with(word);
     const std::size_t distance = completes ? 1 : edit_distance(word, candidate);
-    if (distance >= best_distance || distance >= candidate.size()) continue;
+    if (distance > best_distance || distance >= candidate.size()) continue;
+    // Of equals the one that begins alike: `--gpu` is `--gpus`, not `--cpu`.
+    const bool equal = distance == best_distance;
+    if (equal && (!best || common_beginning(word, candidate) <= common_beginning(word, *best))) continue;
     best = candidate;
     best_distance = distance;
   }

@@ -82,7 +82,7 @@ std::string ending_in_words(const std::string& id, const run::Status& status) {
     text = styled_error(*status.error, colour) + fmt::format("\n  run {} did not start", id);
     return text;
   }
-  if (!is_stop) text += fmt::format("\n{} trail logs {}    trail inspect {}", hint, id, id);
+  if (!is_stop) text += fmt::format("\n{} trail logs {}    trail inspect {}    trail doctor {}", hint, id, id, id);
   return text;
 }
 

@@ -39,8 +39,9 @@ std::string words_of(const Json& items, std::string_view separator) {
 
 std::string state_text(const Json& status) {
   std::string text = string_at(status, "state");
-  if (const auto cause = string_at(status, "cause"); !cause.empty()) text += ": " + cause;
-  if (const Json& code = member(status, "exit_code"); code.is_number())
+  const std::string cause = string_at(status, "cause");
+  if (!cause.empty()) text += ": " + cause;
+  if (const Json& code = member(status, "exit_code"); code.is_number() && !cause.starts_with("exit code"))
     text += fmt::format(" (exit code {})", code.get<int>());
   return text;
 }

@@ -14,6 +14,10 @@
 namespace startrail::lock {
 namespace {
 
+std::string resolving(std::size_t requirements) {
+  return fmt::format("resolving {} requirement{}", requirements, requirements == 1 ? "" : "s");
+}
+
 constexpr int k_most_bound_rounds = 3;
 
 // It doesn't build, builds something else, or nothing can be built here; a server that doesn't answer is another
@@ -36,7 +40,7 @@ class Resolution {
 
  private:
   Result<Lock> resolve_needs() {
-    m_in.reporter.step(fmt::format("resolving {} requirements", m_session.request().packages().size()));
+    m_in.reporter.step(resolving(m_session.request().packages().size()));
     Lock lock = TRY(resolve_under({}));
     std::vector<std::string> bounds;
     std::vector<std::string> notes;
