@@ -172,6 +172,10 @@ Result<LockedProject> lock_project(const Installation& installation, const machi
   phases.end("reading the project");
 
   if (const auto file = existing_lock_file(installation, request.folder)) {
+    std::error_code ignored;
+    if (!fs::is_regular_file(*file, ignored))
+      return fail(base::error(ErrorCode::invalid_input, fmt::format("{} is not a file", file->string()))
+                      .with_hint("remove it; `trail lock` writes a new one"));
     if (auto lock = reusable_lock(*file, locked.needs, request, reporter)) {
       TRY(check_on_machine(*lock, machine, *file));
       locked.lock = std::move(*lock);

@@ -43,8 +43,11 @@ std::string styled(std::string_view text, Style style, bool colour) {
 }
 
 void print(std::string_view text) {
-  if (auto written = base::write_all(STDOUT_FILENO, text, "standard output"); !written)
+  if (auto written = base::write_all(STDOUT_FILENO, text, "standard output"); !written) {
     say(fmt::format("error: {}", written.error().message));
+    // What was asked for could not be given: a script must not take that for an answer.
+    std::exit(base::exit_code(written.error().code));
+  }
 }
 
 void print_json(const Json& json) {

@@ -142,6 +142,8 @@ Result<base::ProcessResult> UvSession::State::run_here(const std::vector<std::st
   command.argv.insert(command.argv.end(), argv.begin(), argv.end());
   command.environment = uv_environment(base::current_environment(), indexes, configuration);
   command.environment->insert_or_assign("UV_CACHE_DIR", (options.state_root / "cache/uv").string());
+  // Not in the caller's HOME, which may be another's (sudo); no Python is downloaded anyway.
+  command.environment->insert_or_assign("UV_PYTHON_INSTALL_DIR", (options.state_root / "tools/python").string());
   command.directory = directory;
   command.timeout = patience;
   return base::run_process(command);

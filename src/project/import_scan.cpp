@@ -164,6 +164,8 @@ Declaration read_imports(const SourceTree& tree, const ImportNames& names) {
   for (const auto& import : tree.foreign_imports(declaration)) {
     const std::string top_level = import.module.substr(0, import.module.find('.'));
     if (names.is_standard(top_level)) continue;
+    // `__pypy__`, `_winapi`: an interpreter's own, or a part of something else; no distribution is named so (PEP 508).
+    if (top_level.starts_with('_') && !names.distribution(import.module)) continue;
     const auto known = names.distribution(import.module);
     // A module found somewhere deeper in the tree is the project's own, unless it's a well-known package.
     if (!known && tree.has_module(top_level)) continue;

@@ -5,7 +5,7 @@ import sqlite3
 import subprocess
 import unittest
 
-from trail_case import TrailCase, main, ordinary_user
+from trail_case import TrailCase, clean_environment, main, ordinary_user
 
 
 class BadInput(TrailCase):
@@ -102,6 +102,22 @@ class BadInput(TrailCase):
         for line, says in (('TRAIL_RUN_ID = "another"', "TRAIL_RUN_ID"), ('"A B" = "1"', "A B"), ('"A=B" = "1"', "A=B"), ('A = "1\\u0000"', "NUL")):
             folder = self.project(requirements__txt="six\n", trail__toml=f"[run.env]\n{line}\n")
             self.refused("run", "--", "true", code=125, cwd=folder, says=("trail.toml:2", says))
+
+    def test_a_pipe_in_place_of_the_lock_is_not_waited_for(self):
+        folder = self.project(requirements__txt="six\n")
+        os.mkfifo(folder / "pylock.trail.toml")
+        self.refused("lock", ".", cwd=folder, timeout=30, says=("pylock.trail.toml", "not a file"))
+
+    def test_an_interpreters_own_modules_are_no_packages(self):
+        folder = self.project(main__py="try:\n    import __pypy__\nexcept ImportError:\n    import six\nimport _winapi\n")
+        done = self.trail("lock", ".", "--json", cwd=folder, check=0)
+        self.assertEqual([package["name"] for package in done.json["packages"]], ["six"])
+
+    def test_an_output_that_can_not_be_written_is_no_success(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(self.command("ps", "--all"), env=clean_environment(self.home), stdout=full, stderr=subprocess.PIPE, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(b"standard output", done.stderr)
 
     def test_names_with_spaces_and_utf8(self):
         folder = self.project("mein projekt – 学習", requirements__txt="six\n")
