@@ -72,8 +72,6 @@ bool found_cuda(Match& match) {
   int version = 0;
   if (std::from_chars(found.data(), found.data() + found.size(), version).ec == std::errc() && version >= 1000)
     match.words["found_cuda"] = fmt::format(" (it runs CUDA up to {}.{})", version / 1000, version % 1000 / 10);
-  const std::string one = first_word(match, {"one"});
-  if (!one.empty()) match.words["one_told"] = fmt::format(" ({} is one of them)", one);
   return true;
 }
 
