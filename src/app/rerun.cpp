@@ -136,7 +136,7 @@ Result<PreparedRun> prepare_in(const fs::path& folder, Again& again, Where where
   TRY(again.choose_gpus());
   Json in_words;
   PreparedRun run;
-  run.store_in_use = TRY(use_store(again.installation));
+  run.store_in_use = TRY(use_store(again.installation, again.reporter));
   run.image = TRY(again.find_image(folder, in_words));
   again.phases.end("the image");
   run.spec = std::move(again.spec);

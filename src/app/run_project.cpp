@@ -217,7 +217,7 @@ struct Journey {
       spec = TRY(spec_of(installation, request, needs, build, machine));
       if (needs.declared_by == project::DeclaredBy::nothing) return {};
     }
-    store_in_use = TRY(use_store(installation));
+    store_in_use = TRY(use_store(installation, reporter));
     return request.image ? take_named_image() : lock_and_ensure();
   }
 

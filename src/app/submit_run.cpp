@@ -4,7 +4,6 @@
 
 #include "app/circumstances.hpp"
 #include "engine/local/local_engine.hpp"
-#include "image/store.hpp"
 #include "run/git_facts.hpp"
 #include "run/snapshot.hpp"
 
@@ -42,8 +41,8 @@ run::Circumstances circumstances_of(const Installation& installation, const mach
   return circumstances;
 }
 
-Result<base::Fd> use_store(const Installation& installation) {
-  return TRY(image::Store::open(installation.paths.store())).use();
+Result<base::Fd> use_store(const Installation& installation, Reporter& reporter) {
+  return image::hold_store(installation.paths.store(), reporter);
 }
 
 Result<SubmittedRun> submit_run(const Installation& installation, PreparedRun prepared, Phases& phases,

@@ -48,7 +48,7 @@ struct PreparedRun {
 };
 
 // For PreparedRun::store_in_use, before its image is looked for. Errors: permission, no_space.
-[[nodiscard]] Result<base::Fd> use_store(const Installation& installation);
+[[nodiscard]] Result<base::Fd> use_store(const Installation& installation, Reporter& reporter);
 
 // A run that was handed to its engine.
 struct SubmittedRun {

@@ -311,11 +311,16 @@ Result<std::string> suite_of(const lock::Lock& lock) {
                         .with_hint("`trail lock` chooses a Python that one has"));
 }
 
+Result<base::Fd> hold_store(const fs::path& store_path, Reporter& reporter) {
+  const Store store = TRY(Store::open(store_path));
+  TRY(settle_doubts(store, reporter));
+  return store.use();
+}
+
 Result<Image> ensure_with(const Suppliers& suppliers, const lock::Lock& lock, const machine::Machine& machine,
                           const EnsureOptions& options, Reporter& reporter) {
-  const Store store = TRY(Store::open(options.store));
-  TRY(settle_doubts(store, reporter));
-  const base::Fd in_use = TRY(store.use());
+  const base::Fd in_use = TRY(hold_store(options.store, reporter));
+  const Store store = Store::at(options.store);
   return Making(suppliers, lock, machine, options, reporter, store).run();
 }
 

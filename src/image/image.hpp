@@ -10,6 +10,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/files.hpp"
 #include "base/json_fwd.hpp"
 #include "base/process.hpp"
 #include "base/reporter.hpp"
@@ -64,6 +65,11 @@ struct Summary {
   base::Time created, last_used;
 };
 [[nodiscard]] Result<std::vector<Summary>> list(const std::filesystem::path& store);  // newest first
+
+// The right to rely on what the store has, shared with others: nothing is taken out of it meanwhile. Before that,
+// what a power cut left in doubt is settled, for which nobody may hold the store.
+// Errors: permission, no_space; conflict when somebody else keeps at work in a store that is in doubt.
+[[nodiscard]] Result<base::Fd> hold_store(const std::filesystem::path& store, Reporter& reporter);
 
 // `compile_bytecode` would do something.
 [[nodiscard]] bool wants_background_work(const Image& image, const std::filesystem::path& store);

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <vector>
 
@@ -11,6 +10,7 @@
 
 #include "base/process.hpp"
 #include "image/image.hpp"
+#include "image/verify_store.hpp"
 
 namespace startrail::image {
 namespace {
@@ -29,13 +29,13 @@ std::string this_boot() {
 }
 
 std::vector<fs::path> earlier_boots(const Store& store) {
-  std::vector<fs::path> folders;
+  std::vector<fs::path> folders = entries_of(notes_of(store));
+  if (folders.empty()) return folders;  // as before most builds: who this machine is needn't be found out
   const std::string prefix = machine_prefix(), present = this_boot();
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(notes_of(store), none)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with(prefix) && name != present) folders.push_back(entry.path());
-  }
+  std::erase_if(folders, [&](const fs::path& folder) {
+    const std::string name = folder.filename().string();
+    return !name.starts_with(prefix) || name == present;
+  });
   return folders;
 }
 
@@ -50,9 +50,8 @@ Result<void> note_unsynced(const Store& store, const fs::path& place) {
 }
 
 Result<void> sync_store(const Store& store) {
-  std::vector<fs::path> noted;
+  const std::vector<fs::path> noted = entries_of(notes_of(store) / this_boot());
   std::error_code none;
-  for (const auto& entry : fs::directory_iterator(notes_of(store) / this_boot(), none)) noted.push_back(entry.path());
   if (noted.empty()) return {};
   const base::Fd fd = TRY(base::open_file(store.root(), O_RDONLY | O_DIRECTORY));
   if (::syncfs(fd.get()) != 0)
@@ -63,8 +62,7 @@ Result<void> sync_store(const Store& store) {
 }
 
 bool is_unsynced(const Store& store) {
-  std::error_code none;
-  return !fs::is_empty(notes_of(store) / this_boot(), none) && !none;
+  return !entries_of(notes_of(store)).empty() && !entries_of(notes_of(store) / this_boot()).empty();
 }
 
 bool is_in_doubt(const Store& store) {

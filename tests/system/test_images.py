@@ -126,6 +126,16 @@ class Images(TrailCase):
         self.assertEqual(done.code, 1, done)
         self.assertIn("six.py", done.out + done.err)
 
+    def test_after_a_power_cut_the_next_run_checks_the_store_and_goes_on(self):
+        home = self.own_home()
+        notes = home / "store/unsynced" / f"{os.uname().nodename}.11111111-2222-3333-4444-555555555555"
+        notes.mkdir(parents=True)
+        (notes / "wheels@some").touch()
+        done = self.trail("run", "--", "python", "-c", "import six; print(6)", cwd=self.project("warm", requirements__txt="six\n"), home=home, check=0)
+        self.assertEqual(done.out, "6\n")
+        self.assertIn("went down", done.err)
+        self.assertFalse(notes.exists())
+
     def test_prune_removes_what_nothing_uses(self):
         home = self.own_home()
         _, image = self.build(home=home)
