@@ -44,6 +44,11 @@ void curl_easy_cleanup(CURL* handle) {
   if (s_real != nullptr) s_real(handle);
 }
 
+void curl_easy_reset(CURL* handle) {
+  static const auto s_real = symbol<decltype(curl_easy_reset)>("curl_easy_reset");
+  if (s_real != nullptr) s_real(handle);
+}
+
 CURLcode curl_easy_perform(CURL* handle) {
   static const auto s_real = symbol<decltype(curl_easy_perform)>("curl_easy_perform");
   return s_real == nullptr ? CURLE_FAILED_INIT : s_real(handle);

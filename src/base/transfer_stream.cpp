@@ -70,12 +70,14 @@ TransferStream::TransferStream(Request request)
   CURL* curl = m_handle;
   curl_easy_setopt(curl, CURLOPT_URL, m_request.address.c_str());
   curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, is_local() ? "file" : "http,https");
-  curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+  // What has credentials came over TLS for a reason: a redirect must not leave it.
+  const bool stay_secret = m_request.headers && m_request.address.starts_with("https:");
+  curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, stay_secret ? "https" : "http,https");
   curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
   curl_easy_setopt(curl, CURLOPT_MAXREDIRS, 10L);
   // Several TCP connections carry more than one HTTP/2 connection with its own flow control.
   curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
-  curl_easy_setopt(curl, CURLOPT_NETRC, static_cast<long>(CURL_NETRC_OPTIONAL));
+  set_credentials();
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(curl, CURLOPT_USERAGENT, "startrail");
   curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, 15L);
@@ -95,6 +97,16 @@ TransferStream::TransferStream(Request request)
 
 TransferStream::~TransferStream() {
   curl_easy_cleanup(m_handle);
+  curl_slist_free_all(m_headers);
+}
+
+void TransferStream::set_credentials() {
+  curl_easy_setopt(m_handle, CURLOPT_NETRC,
+                   static_cast<long>(m_request.headers ? CURL_NETRC_IGNORED : CURL_NETRC_OPTIONAL));
+  if (const auto certificates = certificate_file()) curl_easy_setopt(m_handle, CURLOPT_CAINFO, certificates->c_str());
+  if (!m_request.headers) return;
+  for (const std::string& header : *m_request.headers) m_headers = curl_slist_append(m_headers, header.c_str());
+  curl_easy_setopt(m_handle, CURLOPT_HTTPHEADER, m_headers);
 }
 
 std::string TransferStream::trouble(std::string_view why) const {
@@ -116,13 +128,13 @@ std::size_t TransferStream::on_header(char* data, std::size_t size, std::size_t 
 
 Result<void> TransferStream::take_size(std::optional<std::uint64_t> told) {
   if (!m_request.file) {
-    if (!told) return fail(ErrorCode::unsupported, trouble("neither the lock nor the server says how large it is"));
+    if (!told) return fail(ErrorCode::unsupported, trouble("nobody says how large it is, not the server either"));
     m_request.file = TRY(m_request.open(*told));
     m_request.range.end = std::min(m_request.range.end, *told);
   }
   if (told && *told != m_request.file->size())
     return fail(ErrorCode::corrupt,
-                trouble(fmt::format("the server has {} bytes, the lock says {}", *told, m_request.file->size())));
+                trouble(fmt::format("the server has {} bytes, {} were promised", *told, m_request.file->size())));
   return {};
 }
 
@@ -203,8 +215,12 @@ StreamEnd TransferStream::finish(CURLcode code) {
   const bool gone = status == 404 || status == 410;
   const std::string why = m_checked || status != 206 ? fmt::format("HTTP status {}", status) : "an empty answer";
   const auto wait = std::chrono::seconds(std::min<std::uint64_t>(number(m_retry_after).value_or(0), 30));
+  const bool closed = status == 401 || status == 403;
   return {.kind = again ? Kind::broken : Kind::refused,
-          .reason = error(gone ? ErrorCode::not_found : ErrorCode::network, trouble(why)),
+          .reason = error(gone     ? ErrorCode::not_found
+                          : closed ? ErrorCode::permission
+                                   : ErrorCode::network,
+                          trouble(why)),
           .wait = wait};
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <curl/curl.h>
 
@@ -33,6 +34,7 @@ class TransferStream {
  public:
   struct Request {
     std::string name, address;
+    std::optional<std::vector<std::string>> headers;  // nullopt: none, and netrc has a say
     ByteRange range;
     RangeHeader header = RangeHeader::sent;
     std::chrono::seconds stall{15};
@@ -62,11 +64,13 @@ class TransferStream {
   [[nodiscard]] Result<void> check_answer();
   [[nodiscard]] Result<void> take_size(std::optional<std::uint64_t> told);
   [[nodiscard]] Result<void> flush();
+  void set_credentials();
   [[nodiscard]] bool is_local() const { return m_request.address.starts_with("file://"); }
   [[nodiscard]] std::string trouble(std::string_view why) const;
 
   Request m_request;
   CURL* m_handle;
+  curl_slist* m_headers = nullptr;
   std::string m_range_text, m_content_range, m_retry_after;
   std::string m_buffer;
   std::uint64_t m_position;  // of the next byte that arrives

@@ -196,6 +196,8 @@ class Transfers::Loop {
   // Large files wait for their turn; small ones would not be noticed in the window.
   bool take_in_hand(Download& download) {
     if (download.in_hand || !download.file || download.file->size() <= k_single_request) return true;
+    // Somebody waits for this one, and without ranges its bytes come only in order.
+    if (download.ranges == Ranges::no && !download.urgent.empty()) return download.in_hand = true;
     std::uint64_t bytes = 0;
     int files = 0;
     for (const auto& other : m_downloads) {
@@ -262,6 +264,7 @@ class Transfers::Loop {
     Active active{.stream = std::make_unique<TransferStream>(TransferStream::Request{
                       .name = download.order.name,
                       .address = download.order.address,
+                      .headers = download.order.headers ? std::optional(download.order.headers()) : std::nullopt,
                       .range = range,
                       .header = whole ? RangeHeader::left_out : RangeHeader::sent,
                       .stall = m_options.stall,

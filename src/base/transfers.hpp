@@ -5,8 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/arriving_file.hpp"
 #include "base/error.hpp"
@@ -19,6 +21,9 @@ struct TransferOrder {
   std::filesystem::path part;  // where it arrives; what an earlier process left there is not fetched again
   std::uint64_t size = 0;      // 0: the server says it
   std::uint64_t tail = 0;      // so many bytes of the end come first (a zip's directory is there)
+  // Asked for when a request begins, from the pool's own thread: credentials may have changed since the last one. They
+  // go to the address's own host only, and netrc is not looked at. Unset: none, and netrc is.
+  std::function<std::vector<std::string>()> headers = {};
 };
 
 // Called from the pool's own thread, which does nothing else meanwhile: be short. For one transfer:
@@ -28,7 +33,8 @@ class TransferListener {
   virtual ~TransferListener() = default;
   virtual void opened(std::size_t id, std::shared_ptr<const ArrivingFile> file) = 0;
   virtual void arrived(std::size_t id) = 0;
-  // Errors: network (after retries), not_found (404, 410), corrupt (another size than ordered), no_space.
+  // Errors: network (after retries), not_found (404, 410), permission (401, 403), corrupt (another size than ordered),
+  // no_space.
   virtual void ended(std::size_t id, Result<void> outcome) = 0;
 };
 

@@ -185,7 +185,7 @@ TEST_F(Download, a_server_with_another_file_is_told_at_once) {
   wheel.size -= 1000;
   const auto outcome = install({wheel}, quick());
   ASSERT_FALSE(outcome);
-  EXPECT_THAT(outcome.error().message, HasSubstr("the lock says"));
+  EXPECT_THAT(outcome.error().message, HasSubstr("were promised"));
 }
 
 TEST_F(Download, a_killed_build_keeps_what_had_arrived) {
