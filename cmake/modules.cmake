@@ -10,8 +10,10 @@ find_package(OpenSSL REQUIRED)
 pkg_check_modules(SQLITE REQUIRED IMPORTED_TARGET sqlite3)
 pkg_check_modules(ARCHIVE REQUIRED IMPORTED_TARGET libarchive)
 pkg_check_modules(ISAL REQUIRED IMPORTED_TARGET libisal)
+find_library(ZSTD_STATIC libzstd.a REQUIRED) # these three: a shared one would add to every start
+find_library(DEFLATE_STATIC libdeflate.a REQUIRED)
 pkg_check_modules(PCRE2 REQUIRED libpcre2-8)
-find_library(PCRE2_STATIC libpcre2-8.a HINTS ${PCRE2_LIBRARY_DIRS} REQUIRED) # a shared one would add to every start
+find_library(PCRE2_STATIC libpcre2-8.a HINTS ${PCRE2_LIBRARY_DIRS} REQUIRED)
 
 # startrail_module(name [LINK_PUBLIC modules...] [LINK_PRIVATE libraries...]); `engine/local` becomes startrail_engine_local.
 function(startrail_module folder)
@@ -43,7 +45,7 @@ startrail_module(sandbox LINK_PUBLIC base machine)
 startrail_module(volume LINK_PUBLIC base)
 startrail_module(lock LINK_PUBLIC catalog sandbox)
 startrail_module(diagnose LINK_PUBLIC machine project LINK_PRIVATE ${PCRE2_STATIC})
-startrail_module(image LINK_PUBLIC lock LINK_PRIVATE PkgConfig::ISAL OpenSSL::Crypto Threads::Threads)
+startrail_module(image LINK_PUBLIC lock LINK_PRIVATE PkgConfig::ISAL ${ZSTD_STATIC} ${DEFLATE_STATIC} OpenSSL::Crypto Threads::Threads)
 startrail_module(run LINK_PUBLIC db machine volume sandbox)
 startrail_module(supervise LINK_PUBLIC run image LINK_PRIVATE Threads::Threads)
 startrail_module(engine/local LINK_PUBLIC run supervise)

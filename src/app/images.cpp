@@ -9,6 +9,8 @@ Json to_json(const std::vector<image::Summary>& images) {
   Json list = Json::array();
   for (const auto& image : images) {
     list.push_back(Json{{"id", image.id},
+                        {"name", or_absent(image.name)},
+                        {"origin", or_absent(image.origin)},
                         {"framework", or_absent(image.framework)},
                         {"framework_version", or_absent(image.framework_version)},
                         {"python", or_absent(image.python)},

@@ -6,6 +6,7 @@
 
 #include "app/circumstances.hpp"
 #include "base/files.hpp"
+#include "image/oci/names.hpp"
 
 namespace startrail::app {
 namespace {
@@ -91,6 +92,7 @@ Result<run::RunSpec> spec_of(const Installation& installation, const RunRequest&
 
 // "torch:2.6" among the images that are here; the newest one that fits.
 Result<std::string> image_by_name(const fs::path& store, const std::string& name) {
+  if (auto named = image::id_of_name(image::Store::at(store), name)) return std::move(*named);
   const auto colon = name.find(':');
   if (colon == std::string::npos || name.starts_with("sha256:")) return name;
   std::string framework = project::normalized_name(name.substr(0, colon));

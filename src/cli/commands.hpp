@@ -44,6 +44,9 @@ int image_command(Words words);
 int image_build_command(Words words);
 int image_list_command(Words words);
 int image_inspect_command(Words words);
+int image_save_command(Words words);
+int image_load_command(Words words);
+int image_import_command(Words words);
 int image_prune_command(Words words);
 int image_verify_store_command(Words words);
 // Not for people: this program started again by itself.

@@ -33,6 +33,9 @@ constexpr std::array k_image_commands{
     Command{"list", "List the images that are here", Group::manage, image_list_command},
     Command{"inspect", "Show what an image is made of", Group::manage, image_inspect_command},
     Command{"prune", "Remove images that are no longer used", Group::manage, image_prune_command},
+    Command{"save", "Write an image to a file", Group::manage, image_save_command},
+    Command{"load", "Take an image from a file", Group::manage, image_load_command},
+    Command{"import", "Make an image of a root filesystem", Group::manage, image_import_command},
     Command{"verify-store", "Check every stored file against its hash", Group::manage, image_verify_store_command},
 };
 

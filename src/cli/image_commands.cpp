@@ -40,10 +40,10 @@ std::string or_dash(const std::string& text) {
 }
 
 std::string table_of(const std::vector<image::Summary>& images) {
-  Table table({"IMAGE", "FRAMEWORK", "PYTHON", "BASE", "PACKAGES", "SIZE", "MADE", "USED"});
+  Table table({"IMAGE", "NAME", "FRAMEWORK", "PYTHON", "BASE", "PACKAGES", "SIZE", "MADE", "USED"});
   const auto now = base::now();
   for (const auto& image : images)
-    table.add({image.id.substr(0, k_short_id),
+    table.add({image.id.substr(0, k_short_id), or_dash(image.name),
                or_dash(image.framework.empty() ? "" : image.framework + " " + image.framework_version),
                or_dash(image.python), or_dash(image.suite), fmt::format("{}", image.packages),
                base::to_text(image.size), base::ago(image.created, now), base::ago(image.last_used, now)});

@@ -218,4 +218,9 @@ std::optional<BaseSystem> find_base(const fs::path& store, const std::string& re
   return load(bases, recipe_digest, *digest);
 }
 
+std::optional<BaseSystem> find_base_by_digest(const fs::path& store, const std::string& recipe,
+                                              const std::string& digest) {
+  return load(fs::absolute(store) / "bases", recipe, digest);
+}
+
 }  // namespace startrail::image

@@ -42,10 +42,19 @@ struct BaseBuild {
 // write bits, and adds the places that containers mount on.
 [[nodiscard]] Result<void> normalise_base(const std::filesystem::path& root);
 
+// What a file of a tree that others run may have of its mode: nobody inside may gain rights by it (no setuid, no
+// setgid), nor change it for all (no group's or others' write bit). Shared temporary folders stay what they are.
+enum class FileType { file, folder };
+[[nodiscard]] mode_t safe_mode(mode_t mode, FileType type);
+
 struct TreeDigest {
   std::string sha256;  // of the sorted listing: type, mode, path, content or target; owners and times don't count
   Bytes size;
 };
+// One whose content has this digest, whatever recipe it was made by: content can be trusted by its digest.
+[[nodiscard]] std::optional<BaseSystem> find_base_by_digest(const std::filesystem::path& store,
+                                                            const std::string& recipe, const std::string& digest);
+
 [[nodiscard]] Result<TreeDigest> digest_tree(const std::filesystem::path& root);
 
 // {"libc6": "2.36-9+deb12u10", …} from the tree's dpkg status.

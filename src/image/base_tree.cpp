@@ -98,21 +98,13 @@ Result<void> empty_folder(const fs::path& folder) {
   return {};
 }
 
-// Nobody inside may gain rights by a file of the base, nor change one for all: no setuid, no setgid, no group's or
-// others' write bit. Shared temporary folders stay what they are.
-mode_t safe_mode(const struct stat& status) {
-  const mode_t mode = status.st_mode & 07777U;
-  if (S_ISDIR(status.st_mode) && (mode & S_ISVTX) != 0 && (mode & 0777U) == 0777U) return mode;
-  return mode & ~static_cast<mode_t>(S_ISUID | S_ISGID | S_ISVTX | S_IWGRP | S_IWOTH);
-}
-
 Result<void> make_modes_safe(const fs::path& root) {
   std::error_code failed;
   for (auto entry = fs::recursive_directory_iterator(root, failed); entry != fs::recursive_directory_iterator();
        entry.increment(failed)) {
     struct stat status{};
     if (::lstat(entry->path().c_str(), &status) != 0 || S_ISLNK(status.st_mode)) continue;
-    const mode_t mode = safe_mode(status);
+    const mode_t mode = safe_mode(status.st_mode & 07777U, S_ISDIR(status.st_mode) ? FileType::folder : FileType::file);
     if (mode != (status.st_mode & 07777U) && ::chmod(entry->path().c_str(), mode) != 0)
       return fail(errno_error(fmt::format("cannot set the mode of {}", entry->path().string()), errno));
   }
@@ -168,6 +160,11 @@ Result<void> hash_contents(const fs::path& root, std::vector<Item>& items) {
 }
 
 }  // namespace
+
+mode_t safe_mode(mode_t mode, FileType type) {
+  if (type == FileType::folder && (mode & S_ISVTX) != 0 && (mode & 0777U) == 0777U) return mode;
+  return mode & ~static_cast<mode_t>(S_ISUID | S_ISGID | S_ISVTX | S_IWGRP | S_IWOTH);
+}
 
 Result<void> unpack_base(const fs::path& tar, const fs::path& root) {
   constexpr std::size_t k_block = 1U << 20U;

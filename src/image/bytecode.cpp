@@ -206,7 +206,7 @@ class Compilation {
 }  // namespace
 
 bool wants_background_work(const Image& image, const fs::path& store) {
-  return !image.has_bytecode || is_unsynced(Store::at(store));
+  return (!image.has_bytecode && !image.python.empty()) || is_unsynced(Store::at(store));
 }
 
 Result<void> compile_bytecode(const Image& image, const fs::path& store_path, const machine::Machine& machine,

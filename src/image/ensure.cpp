@@ -8,10 +8,12 @@
 #include "base/hash.hpp"
 #include "base/json.hpp"
 #include "image/base_beside.hpp"
+#include "image/base_system.hpp"
 #include "image/environment_tree.hpp"
 #include "image/image_folder.hpp"
 #include "image/lock_contents.hpp"
 #include "image/making.hpp"
+#include "image/oci/pulled_image.hpp"
 #include "image/unsynced.hpp"
 #include "lock/suite.hpp"
 
@@ -68,7 +70,7 @@ class Making {
     m_suite = TRY(suite_of(m_lock));
     const BaseRecipe recipe = base_recipe(m_suite, m_lock.system_packages);
     m_contents = TRY(lock_contents(m_lock, m_options.lock_directory, m_store));
-    if (auto base = m_suppliers.find_base(m_options.store, recipe.digest))
+    if (auto base = known_base(recipe.digest))
       if (auto found = TRY(find(*base))) return std::move(*found);
     TRY(check_space(m_lock, m_options));
     BaseBeside base(m_suppliers, m_options.store, recipe, m_reporter);
@@ -83,6 +85,13 @@ class Making {
   }
 
  private:
+  // Made here by this recipe; else the very base that the lock names, wherever it came from: its name is its content.
+  [[nodiscard]] std::optional<BaseSystem> known_base(const std::string& recipe) const {
+    auto base = m_suppliers.find_base(m_options.store, recipe);
+    if (base || m_lock.base_digest.empty()) return base;
+    return find_base_by_digest(m_options.store, recipe, m_lock.base_digest);
+  }
+
   // ---- names ----
   [[nodiscard]] Manifest main_manifest(const BaseSystem& base) const {
     Manifest manifest{.lock = lock::digest(m_lock),
@@ -118,10 +127,12 @@ class Making {
     const std::string id = manifest_id(manifest);
     std::error_code ignored;
     if (!fs::exists(m_store.image(id) / "manifest.json", ignored)) return std::nullopt;
-    if (!manifest.parent.empty() && !fs::exists(m_store.image(manifest.parent) / "manifest.json", ignored))
-      return std::nullopt;
+    const bool pulled = is_pulled(m_store, id);
+    const bool on_parent = !manifest.parent.empty() && !pulled;
+    if (on_parent && !fs::exists(m_store.image(manifest.parent) / "manifest.json", ignored)) return std::nullopt;
     touch_image(m_store, id);
-    if (!manifest.parent.empty()) touch_image(m_store, manifest.parent);
+    if (on_parent) touch_image(m_store, manifest.parent);
+    if (pulled) m_reporter.note(fmt::format("this image was not made here: it came from {}", origin_of(m_store, id)));
     return TRY(image_from_manifest(m_store, id, manifest));
   }
 

@@ -54,12 +54,13 @@ struct EnsureOptions {
 [[nodiscard]] Result<Image> ensure(const lock::Lock& lock, const machine::Machine& machine,
                                    const EnsureOptions& options, Reporter& reporter);
 
-// By id or unique prefix (with or without "sha256:"). Errors: not_found, invalid_input (ambiguous).
+// By name, id or unique prefix (with or without "sha256:"). Errors: not_found, invalid_input (ambiguous).
 [[nodiscard]] Result<Image> open(const std::filesystem::path& store, const std::string& id_or_prefix);
 [[nodiscard]] Result<Json> inspect(const std::filesystem::path& store, const std::string& id_or_prefix);
 
 struct Summary {
-  std::string id, framework, framework_version, python, suite;
+  std::string id, name, origin;  // the last two are "" of an image without a name, and of one that was built here
+  std::string framework, framework_version, python, suite;
   Bytes size;  // of its tree, shared or not
   int packages = 0;
   base::Time created, last_used;

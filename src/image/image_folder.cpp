@@ -10,9 +10,12 @@
 #include "base/files.hpp"
 #include "base/hash.hpp"
 #include "base/json.hpp"
+#include "image/oci/pulled_image.hpp"
 
 namespace startrail::image {
 namespace {
+
+constexpr std::string_view k_site = "{site}";
 
 // What a process inside sees before anybody adds to it: the environment first on PATH, certificates, UTF-8.
 base::Environment image_environment() {
@@ -22,7 +25,24 @@ base::Environment image_environment() {
           {"SSL_CERT_FILE", "/etc/ssl/certs/ca-certificates.crt"}};
 }
 
+// The image's own, and what its libraries need to be found.
+base::Environment environment_of(const Manifest& manifest) {
+  base::Environment environment = image_environment();
+  const std::string site = fmt::format("/opt/env/lib/python{}/site-packages", manifest.python);
+  for (std::string text : manifest.environment) {
+    for (auto at = text.find(k_site); at != std::string::npos; at = text.find(k_site, at + site.size()))
+      text.replace(at, k_site.size(), site);
+    if (const auto equals = text.find('='); equals != std::string::npos)
+      environment[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return environment;
+}
+
 Json to_json(const Manifest& manifest) {
+  if (manifest.is_foreign())
+    return {{"schema", 1},
+            {"layout", k_layout},
+            {"foreign", {{"manifest", manifest.oci_manifest}, {"layers", manifest.diff_ids}}}};
   Json wheels = Json::array();
   for (const ManifestWheel& wheel : manifest.wheels) {
     Json line{{"name", wheel.name}, {"sha256", wheel.sha256}};
@@ -35,7 +55,17 @@ Json to_json(const Manifest& manifest) {
   json["python"] = manifest.python;
   json["base"] = {{"recipe", manifest.base_recipe}, {"digest", manifest.base_digest}};
   json["wheels"] = std::move(wheels);
+  if (!manifest.environment.empty()) json["environment"] = manifest.environment;
   return json;
+}
+
+// Its one tree is all of the root filesystem.
+Result<Image> foreign_image(const fs::path& folder) {
+  Image image{.id = "sha256:" + folder.filename().string(), .layers = {folder / "tree"}, .python = {}};
+  const Json details = TRY(base::read_json_file(folder / "details.json"));
+  for (const auto& [name, value] : base::member(details, "environment").items())
+    if (value.is_string()) image.environment.emplace(name, value.get<std::string>());
+  return image;
 }
 
 fs::path used_file(const Store& store, const std::string& id) {
@@ -51,6 +81,28 @@ std::string manifest_id(const Manifest& manifest) {
   return "sha256:" + base::sha256_hex(manifest_text(manifest));
 }
 
+Result<Manifest> parse_manifest(const std::string& text) {
+  const Json json = TRY(base::parse_json(text, "manifest.json"));
+  const Json& from = base::member(json, "base");
+  const Json& foreign = base::member(json, "foreign");
+  Manifest manifest{.lock = base::string_at(json, "lock"),
+                    .python = base::string_at(json, "python"),
+                    .base_recipe = base::string_at(from, "recipe"),
+                    .base_digest = base::string_at(from, "digest"),
+                    .wheels = {},
+                    .environment = base::strings_at(json, "environment"),
+                    .parent = base::string_at(json, "parent"),
+                    .oci_manifest = base::string_at(foreign, "manifest"),
+                    .diff_ids = base::strings_at(foreign, "layers")};
+  for (const Json& wheel : base::member(json, "wheels"))
+    manifest.wheels.push_back({.name = base::string_at(wheel, "name"),
+                               .sha256 = base::string_at(wheel, "sha256"),
+                               .direct_url = base::string_at(wheel, "direct_url")});
+  if (!manifest.is_foreign() && (manifest.python.empty() || manifest.base_digest.empty()))
+    return base::fail(ErrorCode::corrupt, "lacks a field");
+  return manifest;
+}
+
 Result<Manifest> read_manifest(const Store& store, const std::string& id) {
   const fs::path folder = store.image(id);
   const std::string text = TRY(base::read_file(folder / "manifest.json"));
@@ -61,25 +113,16 @@ Result<Manifest> read_manifest(const Store& store, const std::string& id) {
                           .with_hint("remove the image and make it again: trail image prune --all"));
   };
   if (base::sha256_hex(text) != folder.filename()) return damaged("does not match its name");
-  const Json json = TRY(base::parse_json(text, "manifest.json"));
-  const Json& from = base::member(json, "base");
-  Manifest manifest{.lock = base::string_at(json, "lock"),
-                    .python = base::string_at(json, "python"),
-                    .base_recipe = base::string_at(from, "recipe"),
-                    .base_digest = base::string_at(from, "digest"),
-                    .wheels = {},
-                    .parent = base::string_at(json, "parent")};
-  for (const Json& wheel : base::member(json, "wheels"))
-    manifest.wheels.push_back({.name = base::string_at(wheel, "name"),
-                               .sha256 = base::string_at(wheel, "sha256"),
-                               .direct_url = base::string_at(wheel, "direct_url")});
-  if (manifest.python.empty() || manifest.base_digest.empty()) return damaged("lacks a field");
+  auto manifest = parse_manifest(text);
+  if (!manifest) return damaged(manifest.error().message);
   return manifest;
 }
 
 Result<Image> image_from_manifest(const Store& store, const std::string& id, const Manifest& manifest) {
   const fs::path folder = store.image(id);
-  if (!manifest.parent.empty()) {
+  if (manifest.is_foreign()) return foreign_image(folder);
+  // One that came from elsewhere has what its parent brings in its own tree.
+  if (!manifest.parent.empty() && !is_pulled(store, id)) {
     const Manifest parent = TRY(read_manifest(store, manifest.parent));
     Image image = TRY(image_from_manifest(store, manifest.parent, parent));
     image.id = "sha256:" + folder.filename().string();
@@ -90,7 +133,7 @@ Result<Image> image_from_manifest(const Store& store, const std::string& id, con
               .layers = {folder / "tree"},
               .arrival = Arrival::complete,
               .python = manifest.python,
-              .environment = image_environment()};
+              .environment = environment_of(manifest)};
   std::error_code ignored;
   if (fs::exists(folder / "bytecode", ignored)) {
     image.layers.push_back(folder / "bytecode");

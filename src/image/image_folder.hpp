@@ -24,12 +24,20 @@ struct Manifest {
   std::string python;  // "3.11"
   std::string base_recipe, base_digest;
   std::vector<ManifestWheel> wheels;  // sorted by name
+  // Variables beside those that every image sets, "{site}" for its site-packages: lock::Lock::environment.
+  std::vector<std::string> environment;
   // Of a derived image: the image that it adds editables to. Editing the code in the workspace changes neither; the
   // large image below doesn't know of them and is shared.
   std::string parent;
+  // Of any image from elsewhere that isn't one of ours: what names it there, and its layers. All else is empty then.
+  std::string oci_manifest;           // digest
+  std::vector<std::string> diff_ids;  // bottom first
+  [[nodiscard]] bool is_foreign() const { return !diff_ids.empty(); }
 };
 [[nodiscard]] std::string manifest_text(const Manifest& manifest);
 [[nodiscard]] std::string manifest_id(const Manifest& manifest);  // "sha256:…"
+// Reads what `manifest_text` writes. Errors: corrupt.
+[[nodiscard]] Result<Manifest> parse_manifest(const std::string& text);
 // Errors: not_found, corrupt (also when its text doesn't hash to the folder's name).
 [[nodiscard]] Result<Manifest> read_manifest(const Store& store, const std::string& id);
 

@@ -5,11 +5,14 @@
 
 #include "base/json.hpp"
 #include "image/image_folder.hpp"
+#include "image/oci/names.hpp"
+#include "image/oci/pulled_image.hpp"
 
 namespace startrail::image {
 namespace {
 
 Result<std::string> find_id(const Store& store, const std::string& id_or_prefix) {
+  if (auto named = id_of_name(store, id_or_prefix)) return std::move(*named);
   const std::string prefix = id_or_prefix.starts_with("sha256:") ? id_or_prefix.substr(7) : id_or_prefix;
   std::vector<std::string> found;
   if (!prefix.empty())
@@ -40,7 +43,7 @@ Result<Image> open(const fs::path& store_path, const std::string& id_or_prefix) 
   const std::string id = TRY(find_id(store, id_or_prefix));
   const Manifest manifest = TRY(read_manifest(store, id));
   touch_image(store, id);
-  if (!manifest.parent.empty()) touch_image(store, manifest.parent);
+  if (!manifest.parent.empty() && !is_pulled(store, id)) touch_image(store, manifest.parent);
   return image_from_manifest(store, id, manifest);
 }
 
@@ -51,6 +54,8 @@ Result<Json> inspect(const fs::path& store_path, const std::string& id_or_prefix
   Json result{{"id", "sha256:" + id}, {"last_used", base::to_text(last_used(store, id))}};
   const Json details = TRY(read_details(store, id));
   for (const auto& [key, value] : details.items()) result[key] = value;
+  const std::string name = name_of_image(image_names(store), id);
+  result["name"] = name.empty() ? Json(nullptr) : Json(name);
   result["parent"] = manifest.parent.empty() ? Json(nullptr) : Json(manifest.parent);
   const auto image = image_from_manifest(store, id, manifest);
   result["usable"] = image.has_value();
@@ -65,10 +70,13 @@ Result<Json> inspect(const fs::path& store_path, const std::string& id_or_prefix
 Result<std::vector<Summary>> list(const fs::path& store_path) {
   const Store store = Store::at(store_path);
   std::vector<Summary> images;
+  const ImageNames names = image_names(store);
   for (const std::string& id : image_ids(store)) {
     const auto details = read_details(store, id);
     if (!details) continue;  // being removed, or damaged: verify_store tells
     images.push_back({.id = "sha256:" + id,
+                      .name = name_of_image(names, id),
+                      .origin = base::string_at(base::member(*details, "origin"), "source"),
                       .framework = base::string_at(*details, "framework"),
                       .framework_version = base::string_at(*details, "framework_version"),
                       .python = base::string_at(*details, "python"),

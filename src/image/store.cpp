@@ -16,8 +16,8 @@
 namespace startrail::image {
 namespace {
 
-constexpr std::array<const char*, 7> k_folders{"wheels",   "downloads", "built", "images",
-                                               "bytecode", "staging",   "locks"};
+constexpr std::array<const char*, 9> k_folders{"wheels", "downloads", "built", "images",  "bytecode",
+                                               "layers", "staging",   "locks", "exported"};
 
 constexpr std::string_view k_removed = "removed-";
 
@@ -25,6 +25,7 @@ constexpr std::string_view k_removed = "removed-";
 const char* marker_of(const fs::path& place) {
   const fs::path kind = place.parent_path().filename();
   if (kind == "wheels" || kind == "bytecode") return "meta.json";
+  if (kind == "layers") return "contents.json";
   return kind == "images" ? "manifest.json" : ".";
 }
 
@@ -55,6 +56,10 @@ fs::path Store::built(std::string_view key) const {
 }
 fs::path Store::staging(std::string_view key) const {
   return m_root / "staging" / key;
+}
+fs::path Store::layer(std::string_view diff_id) const {
+  if (diff_id.starts_with("sha256:")) diff_id.remove_prefix(7);
+  return m_root / "layers" / fmt::format("{}.{}", diff_id, k_layout);
 }
 fs::path Store::bytecode(std::string_view sha256, std::string_view python) const {
   return m_root / "bytecode" / fmt::format("{}-{}.{}", sha256, python, k_layout);

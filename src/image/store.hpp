@@ -5,6 +5,9 @@
 //   built/<key>.json                                               sdist, commit or folder → the wheel made from it
 //   images/<id>/{manifest.json, details.json, tree/, bytecode/}    hard links into wheels/
 //   bytecode/<sha256>-<tag>.v1/                                    compiled once per wheel and Python
+//   layers/<diff id>.v1/{contents.json, files/}                    of images from elsewhere (oci/layer_contents.hpp)
+//   exported/<key>.json                                            layers that were written once: their digests
+//   names.json                                                     what images are called here
 //   staging/<key>/                                                 unfinished; becomes one of the above by one rename
 //   unsynced/<machine>.<boot>/<kind>@<name>                        what the disk may not have yet (unsynced.hpp)
 //   locks/<key>.lock                                               whoever holds it may write what has this key
@@ -38,6 +41,7 @@ class Store {
   [[nodiscard]] std::filesystem::path image(std::string_view id) const;  // with or without "sha256:"
   [[nodiscard]] std::filesystem::path built(std::string_view key) const;
   [[nodiscard]] std::filesystem::path bytecode(std::string_view sha256, std::string_view python) const;
+  [[nodiscard]] std::filesystem::path layer(std::string_view diff_id) const;  // with or without "sha256:"
   [[nodiscard]] std::filesystem::path staging(std::string_view key) const;
   [[nodiscard]] std::filesystem::path folder(std::string_view name) const { return m_root / name; }
 

@@ -1,0 +1,69 @@
+#include "app/exchange.hpp"
+
+#include "image/oci/archive_sources.hpp"
+#include "image/oci/import_image.hpp"
+#include "image/oci/names.hpp"
+#include "image/store.hpp"
+
+namespace startrail::app {
+namespace {
+
+// What others call an image that nobody named: they insist on a name.
+std::string tag_of(const std::string& name, const std::string& id) {
+  return name.empty() ? "startrail:" + id.substr(7, 12) : name;
+}
+
+Result<LoadedImage> import(const Installation& installation, image::ImageSource& source, std::vector<std::string> names,
+                           Reporter& reporter) {
+  auto image = TRY(image::import_image(installation.paths.store(), source, {.names = names}, reporter));
+  return LoadedImage{.image = std::move(image), .names = std::move(names)};
+}
+
+fs::path scratch_of(const Installation& installation) {
+  return installation.paths.store() / "staging";
+}
+
+}  // namespace
+
+Result<SavedImage> save_image(const Installation& installation, const SaveRequest& request, Reporter& reporter) {
+  TRY(prepare_state(installation));
+  const fs::path store = installation.paths.store();
+  SavedImage saved{.id = TRY(image::open(store, request.image)).id, .name = {}, .manifest = {}};
+  saved.name = image::name_of_image(image::image_names(image::Store::at(store)), saved.id);
+  const auto target = TRY(image::create_archive(request.output, request.format, tag_of(saved.name, saved.id)));
+  const bool plain = request.format == image::ArchiveFormat::docker_tar;
+  saved.manifest = TRY(image::export_image(
+      store, saved.id, *target, {.compression = plain ? image::Compression::none : request.compression}, reporter));
+  TRY(target->finish());
+  return saved;
+}
+
+Result<LoadedImage> load_image(const Installation& installation, const LoadRequest& request, Reporter& reporter) {
+  TRY(prepare_state(installation));
+  auto archive = TRY(image::open_archive(request.input, request.wanted, scratch_of(installation)));
+  return import(installation, *archive.source, request.name ? std::vector{*request.name} : std::move(archive.names),
+                reporter);
+}
+
+Result<LoadedImage> import_root_filesystem(const Installation& installation, const LoadRequest& request,
+                                           Reporter& reporter) {
+  TRY(prepare_state(installation));
+  const auto source = TRY(image::open_root_filesystem(request.input, reporter));
+  return import(installation, *source, request.name ? std::vector{*request.name} : std::vector<std::string>(),
+                reporter);
+}
+
+Json to_json(const SavedImage& saved) {
+  return Json{{"id", saved.id},
+              {"name", saved.name.empty() ? Json(nullptr) : Json(saved.name)},
+              {"manifest_digest", saved.manifest.digest},
+              {"manifest_bytes", saved.manifest.size}};
+}
+
+Json to_json(const LoadedImage& loaded) {
+  return Json{{"id", loaded.image.id},
+              {"names", loaded.names},
+              {"python", loaded.image.python.empty() ? Json(nullptr) : Json(loaded.image.python)}};
+}
+
+}  // namespace startrail::app

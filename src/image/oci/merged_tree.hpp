@@ -1,0 +1,48 @@
+// Layers laid over each other, worked out by their entries alone and only then made as files: what an archive says
+// can't lead anywhere but to a place in this tree. Rules: OCI image specification, "Applying Changesets".
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/error.hpp"
+#include "image/oci/layer_contents.hpp"
+
+namespace startrail::image {
+
+class MergedTree {
+ public:
+  struct Node {
+    enum class Kind { folder, file, symlink } kind = Kind::folder;
+    mode_t mode = 0755;
+    std::int64_t modified = 0;
+    std::size_t layer = 0;  // that set it last
+    // Of a file: where its content lies. Hard links are nodes with the same number.
+    std::string content_layer;  // diff id
+    unsigned number = 0;
+    std::uint64_t size = 0;
+    std::string digest;
+    std::string target;                    // of a symlink
+    std::map<std::string, Node> children;  // of a folder
+  };
+
+  // The next layer, on top. Links of lower layers in a path's folders are followed as if this tree were "/".
+  // Errors: unsafe_path (a path below a file, links in a circle), corrupt (a hard link to nothing).
+  [[nodiscard]] Result<void> apply(const LayerContents& layer);
+  [[nodiscard]] const Node& root() const { return m_root; }
+  [[nodiscard]] std::uint64_t size() const;  // of its files, each place counted
+
+  // Makes it below `root`, an empty folder, by hard links to the store's layers.
+  [[nodiscard]] Result<void> make(const Store& store, const std::filesystem::path& root) const;
+  // As base_tree.cpp computes it of a folder (TreeDigest), without reading anything.
+  [[nodiscard]] std::string tree_digest() const;
+
+ private:
+  Node m_root;
+  std::size_t m_layers = 0;
+};
+
+}  // namespace startrail::image
