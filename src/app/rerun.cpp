@@ -5,6 +5,7 @@
 #include "app/circumstances.hpp"
 #include "app/list_runs.hpp"
 #include "base/files.hpp"
+#include "image/oci/pulled_image.hpp"
 
 namespace startrail::app {
 namespace {
@@ -66,8 +67,11 @@ struct Again {
     if (spec.image_id.empty()) return std::optional<image::Image>();
     const std::string recorded = spec.image_id;
     in_words = base::member(record, "image");
-    auto image = spec.lock_toml.empty() ? TRY(image::open(installation.paths.store(), recorded))
-                                        : TRY(image_from_lock(folder, in_words));
+    // What came from elsewhere isn't made from its lock while it is here.
+    const bool take_recorded =
+        spec.lock_toml.empty() || image::is_pulled(image::Store::at(installation.paths.store()), recorded);
+    auto image =
+        take_recorded ? TRY(image::open(installation.paths.store(), recorded)) : TRY(image_from_lock(folder, in_words));
     if (image.id != recorded)
       say(fmt::format("the image made from the same lock differs from the recorded one ({}): the base has moved on",
                       recorded.substr(0, 19)));

@@ -15,7 +15,9 @@
 #include "image/bytecode_script.hpp"
 #include "image/environment_tree.hpp"
 #include "image/image_folder.hpp"
+#include "image/oci/pulled_image.hpp"
 #include "image/unsynced.hpp"
+#include "image/verify_store.hpp"
 #include "image/wheel_tree.hpp"
 #include "sandbox/sandbox.hpp"
 
@@ -47,7 +49,12 @@ class Compilation {
  public:
   Compilation(const Store& store, const Image& image, const Manifest& manifest, const machine::Machine& machine,
               Reporter& reporter)
-      : m_store(store), m_image(image), m_manifest(manifest), m_machine(machine), m_reporter(reporter) {}
+      : m_store(store),
+        m_image(image),
+        m_is_pulled(is_pulled(store, image.id)),
+        m_wheels(m_is_pulled ? std::vector<ManifestWheel>{whole_image()} : manifest.wheels),
+        m_machine(machine),
+        m_reporter(reporter) {}
 
   Result<void> run() {
     const std::vector<WheelSources> all = TRY(missing());
@@ -66,13 +73,38 @@ class Compilation {
   }
 
  private:
+  // An image from elsewhere has no wheels whose bytecode others could share, nor may it give them any: its own tree is
+  // compiled as one, under its own id.
+  [[nodiscard]] ManifestWheel whole_image() const {
+    return {.name = "image", .sha256 = m_store.image(m_image.id).filename().string(), .direct_url = {}};
+  }
+
+  [[nodiscard]] WheelSources sources_of_tree(const std::string& tag) const {
+    WheelSources sources{.sha256 = whole_image().sha256, .name = "image", .version = {}, .sources = {}};
+    const fs::path prefix = m_image.layers.front() / k_prefix;
+    const fs::path site = prefix / environment_path("site/", m_image.python, "");
+    for (const fs::path& file : files_below(site)) {
+      struct stat status{};
+      if (file.extension() != ".py" || ::lstat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
+      const std::string path = "site/" + file.lexically_relative(site).string();
+      sources.sources.push_back({.place = file.lexically_relative(prefix).string(),
+                                 .compiled = compiled_path(path, tag),
+                                 .size = static_cast<std::uint64_t>(status.st_size)});
+    }
+    return sources;
+  }
+
   // Wheels of the image that have no bytecode tree yet, with the sources that are theirs in this image.
   Result<std::vector<WheelSources>> missing() {
     std::vector<WheelSources> result;
     const std::string tag = cache_tag(m_image.python);
-    for (const ManifestWheel& wheel : m_manifest.wheels) {
+    for (const ManifestWheel& wheel : m_wheels) {
       std::error_code ignored;
       if (fs::exists(m_store.bytecode(wheel.sha256, tag) / "meta.json", ignored)) continue;
+      if (m_is_pulled) {
+        result.push_back(sources_of_tree(tag));
+        continue;
+      }
       const WheelTree tree = TRY(read_wheel_tree(m_store.wheel(wheel.sha256)));
       WheelSources sources{.sha256 = wheel.sha256, .name = tree.name, .version = tree.version, .sources = {}};
       for (const TreeFile& file : tree.files) {
@@ -181,7 +213,7 @@ class Compilation {
     TRY(base::make_directories(staging / k_prefix));
     const Beneath root = TRY(Beneath::open(staging / k_prefix));
     const std::string tag = cache_tag(m_image.python);
-    for (const ManifestWheel& wheel : m_manifest.wheels) {
+    for (const ManifestWheel& wheel : m_wheels) {
       const fs::path folder = m_store.bytecode(wheel.sha256, tag);
       const WheelTree tree = TRY(read_wheel_tree(folder));
       const base::Fd source = TRY(base::open_file(folder, O_RDONLY | O_DIRECTORY));
@@ -197,7 +229,8 @@ class Compilation {
 
   const Store& m_store;
   const Image& m_image;
-  const Manifest& m_manifest;
+  const bool m_is_pulled;
+  const std::vector<ManifestWheel> m_wheels;
   const machine::Machine& m_machine;
   Reporter& m_reporter;
   sandbox::Support m_support;
@@ -214,8 +247,9 @@ Result<void> compile_bytecode(const Image& image, const fs::path& store_path, co
   const Store store = TRY(Store::open(store_path));
   const base::Fd in_use = TRY(store.use());
   const Manifest manifest = TRY(read_manifest(store, image.id));
+  if (manifest.is_foreign()) return sync_store(store);
   // Editables' code lies in the workspace; the layer belongs to the image below.
-  if (!manifest.parent.empty()) {
+  if (!manifest.parent.empty() && !is_pulled(store, image.id)) {
     const Image below = TRY(open(store_path, manifest.parent));
     return compile_bytecode(below, store_path, machine, reporter);
   }

@@ -9,6 +9,8 @@
 #include "base/clock.hpp"
 #include "base/json.hpp"
 #include "image/image_folder.hpp"
+#include "image/oci/names.hpp"
+#include "image/oci/pulled_image.hpp"
 
 namespace startrail::image {
 namespace {
@@ -51,7 +53,7 @@ class Pruning {
     TRY(remove_wheels());
     if (m_options.everything_unused) {
       TRY(remove_bases());
-      for (const char* folder : {"downloads", "staging"})
+      for (const char* folder : {"downloads", "staging", "exported"})
         for (const fs::path& entry : entries_of(m_store.folder(folder))) TRY(remove(entry));
     }
     return m_result;
@@ -86,28 +88,37 @@ class Pruning {
     return kept;
   }
 
+  // What the image has of the store: wheels and their bytecode; of one from elsewhere layers, and bytecode of its own.
+  void note(const std::string& id, const Manifest& manifest, std::set<std::string>& into) const {
+    if (is_pulled(m_store, id)) {
+      into.insert(id);
+      for (const std::string& diff_id : pulled_layers(m_store, id)) into.insert(digest_in(m_store.layer(diff_id)));
+      return;
+    }
+    for (const ManifestWheel& wheel : manifest.wheels) into.insert(wheel.sha256);
+  }
+
   Result<void> remove_images() {
     const std::set<std::string> kept = kept_ids();
     for (const std::string& id : image_ids(m_store)) {
       const auto manifest = read_manifest(m_store, id);
       if (kept.contains(id)) {
         if (!manifest) continue;
-        for (const ManifestWheel& wheel : manifest->wheels) m_needed.insert(wheel.sha256);
+        note(id, *manifest, m_needed);
         m_needed_bases.insert(manifest->base_digest);
         continue;
       }
-      if (manifest)
-        for (const ManifestWheel& wheel : manifest->wheels) m_released.insert(wheel.sha256);
+      if (manifest) note(id, *manifest, m_released);
       m_reporter.step(fmt::format("removing image {}", id.substr(0, 12)));
       TRY(remove(m_store.image(id)));
       ++m_result.images;
     }
-    return {};
+    return forget_lost_names(m_store);
   }
 
   // Wheels that only removed images had; with `everything_unused` those that no image has.
   Result<void> remove_wheels() {
-    for (const char* folder : {"wheels", "bytecode"}) {
+    for (const char* folder : {"wheels", "bytecode", "layers"}) {
       for (const fs::path& entry : entries_of(m_store.folder(folder))) {
         const std::string sha256 = digest_in(entry);
         const bool goes = m_options.everything_unused || m_released.contains(sha256);

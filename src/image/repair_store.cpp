@@ -9,6 +9,8 @@
 
 #include "base/clock.hpp"
 #include "image/image_folder.hpp"
+#include "image/oci/names.hpp"
+#include "image/oci/pulled_image.hpp"
 #include "image/verify_store.hpp"
 
 namespace startrail::image {
@@ -37,6 +39,7 @@ class Repair {
       m_result.images.push_back(id);
     }
     for (const fs::path& tree : m_doomed) TRY(discard_if_there(tree));
+    TRY(forget_lost_names(m_store));
     return std::move(m_result);
   }
 
@@ -46,6 +49,8 @@ class Repair {
     for (const std::string& id : image_ids(m_store)) {
       if (base::now() - last_used(m_store, id) < k_about_to_start) m_live.insert(id);
       if (auto manifest = read_manifest(m_store, id)) m_images.emplace(id, std::move(*manifest));
+      for (const std::string& diff_id : pulled_layers(m_store, id))
+        m_layers[m_store.layer(diff_id).filename().string()].insert(id);
     }
     for (const std::string& id : std::set(m_live))
       if (const auto image = m_images.find(id); image != m_images.end() && !image->second.parent.empty())
@@ -87,6 +92,8 @@ class Repair {
     const std::string kind = is_layer(owner) ? "images" : kind_of(owner);
     const std::string name = (is_layer(owner) ? owner.parent_path() : owner).filename().string();
     if (kind == "images") users.insert(name);
+    if (kind == "layers")
+      if (const auto layer = m_layers.find(name); layer != m_layers.end()) users = layer->second;
     for (const auto& [id, manifest] : m_images) {
       const bool has_wheel = std::ranges::any_of(
           manifest.wheels, [&](const ManifestWheel& wheel) { return name.starts_with(wheel.sha256); });
@@ -109,6 +116,7 @@ class Repair {
   Reporter& m_reporter;
   RepairResult m_result;
   std::map<std::string, Manifest> m_images;
+  std::map<std::string, std::set<std::string>> m_layers;  // folder's name → images
   std::set<std::string> m_live, m_doomed_images;
   std::set<fs::path> m_doomed;
 };

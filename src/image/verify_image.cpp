@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <sys/stat.h>
 
@@ -11,6 +12,7 @@
 #include "base/json.hpp"
 #include "image/environment_tree.hpp"
 #include "image/image_folder.hpp"
+#include "image/oci/pulled_image.hpp"
 #include "image/wheel_tree.hpp"
 
 namespace startrail::image {
@@ -42,14 +44,20 @@ class ImageCheck {
       return fault(fmt::format("{}: {}", m_name, manifest.error().message), m_folder / "manifest.json", m_folder);
     if (!base::read_json_file(m_folder / "details.json"))
       fault(m_name + ": its details.json is missing or damaged", m_folder / "details.json", m_folder);
-    if (!manifest->parent.empty() && !read_manifest(m_store, manifest->parent))
+    const bool pulled = is_pulled(m_store, m_folder.filename().string());
+    if (manifest->is_foreign()) return check_merged();
+    if (!pulled && !manifest->parent.empty() && !read_manifest(m_store, manifest->parent))
       fault(m_name + ": the image it stands on is missing", m_store.image(manifest->parent), m_folder);
     const fs::path base = m_store.folder("bases") / manifest->base_digest;
     std::error_code ignored;
     if (!fs::exists(base / "root", ignored)) fault(m_name + ": its base is missing", base, m_folder);
-    compare(m_folder, m_folder / "tree" / k_prefix, environment(*manifest));
+    if (pulled)
+      check_merged();
+    else
+      compare(m_folder, m_folder / "tree" / k_prefix, environment(*manifest));
     if (fs::exists(m_folder / "bytecode", ignored))
-      compare(m_folder / "bytecode", m_folder / "bytecode" / k_prefix, bytecode(*manifest));
+      compare(m_folder / "bytecode", m_folder / "bytecode" / k_prefix,
+              bytecode(*manifest, pulled ? Origin::elsewhere : Origin::here));
   }
 
  private:
@@ -88,9 +96,12 @@ class ImageCheck {
     return places;
   }
 
-  Places bytecode(const Manifest& manifest) {
+  enum class Origin { here, elsewhere };
+  // What came from elsewhere has no wheels: its bytecode is one tree, under the image's own id.
+  Places bytecode(const Manifest& manifest, Origin origin) {
     Places places;
-    for (const ManifestWheel& wheel : manifest.wheels) {
+    const std::vector<ManifestWheel> own{{.name = m_name, .sha256 = m_folder.filename().string(), .direct_url = {}}};
+    for (const ManifestWheel& wheel : origin == Origin::here ? manifest.wheels : own) {
       const fs::path root = m_store.bytecode(wheel.sha256, cache_tag(manifest.python));
       if (const auto tree = read_wheel_tree(root))
         add_files(places, *tree, root, manifest.python, "");
@@ -98,6 +109,37 @@ class ImageCheck {
         fault(fmt::format("{}: the bytecode of {} is missing", m_name, wheel.name), root, m_folder / "bytecode");
     }
     return places;
+  }
+
+  // Its tree is its layers laid over each other, and nothing else.
+  void check_merged() {
+    const fs::path root = m_folder / "tree";
+    const auto merged = merged_layers(m_store, pulled_layers(m_store, m_folder.filename().string()));
+    if (!merged) return fault(fmt::format("{}: {}", m_name, merged.error().message), m_folder, m_folder);
+    std::unordered_set<std::string> known;
+    merged->for_each([&](const std::string& place, const MergedTree::Node& node) {
+      known.insert((root / place).string());
+      if (!is_right(root / place, node))
+        fault(fmt::format("{}: {} is not what its layers bring", m_name, place), root / place, m_folder);
+    });
+    for (const fs::path& path : files_below(root))
+      if (!known.contains(path.string()))
+        fault(fmt::format("{}: {} does not belong to it", m_name, path.lexically_relative(root).string()), path,
+              m_folder);
+  }
+
+  bool is_right(const fs::path& path, const MergedTree::Node& node) const {
+    struct stat status{};
+    if (::lstat(path.c_str(), &status) != 0) return false;
+    if (node.kind == MergedTree::Node::Kind::folder)
+      return S_ISDIR(status.st_mode) && (status.st_mode & 07777U) == node.mode;
+    std::error_code failed;
+    if (node.kind == MergedTree::Node::Kind::symlink)
+      return S_ISLNK(status.st_mode) && fs::read_symlink(path, failed).string() == node.target;
+    if (!S_ISREG(status.st_mode) || (status.st_mode & 07777U) != node.mode) return false;
+    if (identity(path) == identity(layer_file(m_store, node.content_layer, node.number))) return true;
+    const auto digest = base::sha256_file_hex(path);
+    return digest && *digest == node.digest;
   }
 
   // Every place holds one of its candidates, and there is nothing else.

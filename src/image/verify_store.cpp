@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <thread>
 #include <unordered_set>
 
@@ -15,6 +16,7 @@
 #include "base/json.hpp"
 #include "image/base_system.hpp"
 #include "image/image_folder.hpp"
+#include "image/oci/layer_contents.hpp"
 #include "image/verify_image.hpp"
 #include "image/wheel_tree.hpp"
 
@@ -31,6 +33,7 @@ class Verification {
     m_reporter.step("checking the store");
     check_trees("wheels");
     check_trees("bytecode");
+    check_layers();
     check_bases();
     for (const std::string& id : image_ids(m_store)) check_image(m_store, id, m_faults);
     check_leftovers();
@@ -38,23 +41,71 @@ class Verification {
   }
 
  private:
-  // Trees side by side: hashing is what takes the time.
   void check_trees(const char* folder) {
     const std::vector<fs::path> trees = entries_of(m_store.folder(folder));
+    side_by_side(folder, trees.size(), [&](std::size_t index) { check_tree(trees[index]); });
+  }
+
+  // Hashing is what takes the time.
+  void side_by_side(std::string_view what, std::size_t count, const std::function<void(std::size_t)>& check) {
     std::atomic<std::size_t> next{0}, done{0};
     const auto work = [&] {
-      for (std::size_t index = next++; index < trees.size(); index = next++) {
-        check_tree(trees[index]);
-        m_reporter.progress({.what = fmt::format("checking {}", folder),
+      for (std::size_t index = next++; index < count; index = next++) {
+        check(index);
+        m_reporter.progress({.what = fmt::format("checking {}", what),
                              .done = ++done,
-                             .total = trees.size(),
+                             .total = count,
                              .unit = base::Unit::items,
                              .detail = {}});
       }
     };
     std::vector<std::jthread> threads;
-    for (unsigned count = 1; count < std::thread::hardware_concurrency(); ++count) threads.emplace_back(work);
+    for (unsigned others = 1; others < std::thread::hardware_concurrency(); ++others) threads.emplace_back(work);
     work();
+  }
+
+  void check_layers() {
+    for (const fs::path& root : entries_of(m_store.folder("layers"))) {
+      const std::string diff_id = root.filename().string().substr(0, 64);
+      const std::string name = "layer " + diff_id.substr(0, 12);
+      const auto contents = read_contents(m_store, diff_id);
+      if (!contents) {
+        m_faults.add({.what = name + ": its contents.json is missing or damaged", .path = root, .owner = root});
+        continue;
+      }
+      std::vector<const LayerEntry*> files;
+      std::unordered_set<std::string> known{(root / "contents.json").string()};
+      for (const LayerEntry& entry : contents->entries) {
+        if (entry.kind != LayerEntry::Kind::file) continue;
+        files.push_back(&entry);
+        known.insert(layer_file(m_store, diff_id, entry.number).string());
+      }
+      side_by_side(name, files.size(), [&](std::size_t index) { check_layer_file(name, root, *files[index]); });
+      for (const fs::path& path : files_below(root))
+        if (!known.contains(path.string()))
+          m_faults.add({.kind = Kind::stranger,
+                        .what = fmt::format("{}: {} does not belong to it", name, path.filename().string()),
+                        .path = path,
+                        .owner = root});
+    }
+  }
+
+  void check_layer_file(const std::string& name, const fs::path& root, const LayerEntry& entry) {
+    const fs::path path = root / "files" / std::to_string(entry.number);
+    struct stat status{};
+    const bool is_file = ::lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+    const auto digest = is_file ? base::sha256_file_hex(path) : Result<std::string>("");
+    if (!digest || *digest != entry.digest)
+      return m_faults.add(
+          {.what = fmt::format("{}: {} {}", name, entry.path, is_file ? "differs from what came" : "is missing"),
+           .path = path,
+           .owner = root});
+    if ((status.st_mode & 07777U) != entry.mode)
+      m_faults.add({.kind = Kind::mode,
+                    .what = fmt::format("{}: {} has the mode {:o}", name, entry.path, status.st_mode & 07777U),
+                    .path = path,
+                    .owner = root,
+                    .right_mode = entry.mode});
   }
 
   void check_tree(const fs::path& root) {

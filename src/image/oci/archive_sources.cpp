@@ -163,7 +163,8 @@ Result<OpenedArchive> open_docker(std::string name, std::unique_ptr<ArchiveFiles
   std::vector<std::string> names;
   const Json* found = nullptr;
   int fitting = 0;
-  for (const Json& image : list.is_array() ? list : Json::array()) {
+  if (!list.is_array()) return base::fail(ErrorCode::corrupt, fmt::format("{}: its manifest.json is no list", name));
+  for (const Json& image : list) {
     const auto tags = base::strings_at(image, "RepoTags");
     names.insert(names.end(), tags.begin(), tags.end());
     if (!wanted.empty() && std::ranges::find(tags, with_tag(wanted)) == tags.end()) continue;

@@ -216,12 +216,16 @@ Result<void> MergedTree::apply(const LayerContents& layer) {
   return {};
 }
 
-std::uint64_t MergedTree::size() const {
-  std::uint64_t total = 0;
-  (void)walk(m_root, "", [&](const std::string&, const Node& node) -> Result<void> {
-    total += node.size;
+void MergedTree::for_each(const std::function<void(const std::string&, const Node&)>& visit) const {
+  (void)walk(m_root, "", [&](const std::string& path, const Node& node) -> Result<void> {
+    visit(path, node);
     return {};
   });
+}
+
+std::uint64_t MergedTree::size() const {
+  std::uint64_t total = 0;
+  for_each([&](const std::string&, const Node& node) { total += node.size; });
   return total;
 }
 
@@ -234,12 +238,11 @@ Result<void> MergedTree::make(const Store& store, const fs::path& root) const {
 
 std::string MergedTree::tree_digest() const {
   std::map<std::string, std::string> lines;  // by path, as the listing is sorted
-  (void)walk(m_root, "", [&](const std::string& path, const Node& node) -> Result<void> {
+  for_each([&](const std::string& path, const Node& node) {
     const char* type = node.kind == Node::Kind::folder ? "dir" : node.kind == Node::Kind::symlink ? "link" : "file";
     const mode_t mode = node.kind == Node::Kind::symlink ? 0777 : node.mode;
     const std::string& content = node.kind == Node::Kind::symlink ? node.target : node.digest;
     lines.emplace(path, fmt::format("{} {:o} {} {}\n", type, mode, path, content));
-    return {};
   });
   base::Sha256 hash;
   for (const auto& [path, line] : lines) hash.update(line);

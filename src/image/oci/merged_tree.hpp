@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -32,7 +33,8 @@ class MergedTree {
   // The next layer, on top. Links of lower layers in a path's folders are followed as if this tree were "/".
   // Errors: unsafe_path (a path below a file, links in a circle), corrupt (a hard link to nothing).
   [[nodiscard]] Result<void> apply(const LayerContents& layer);
-  [[nodiscard]] const Node& root() const { return m_root; }
+  // Every node but the root, folders before what is in them.
+  void for_each(const std::function<void(const std::string& path, const Node& node)>& visit) const;
   [[nodiscard]] std::uint64_t size() const;  // of its files, each place counted
 
   // Makes it below `root`, an empty folder, by hard links to the store's layers.
