@@ -47,7 +47,7 @@ startrail_module(lock LINK_PUBLIC catalog sandbox)
 startrail_module(diagnose LINK_PUBLIC machine project LINK_PRIVATE ${PCRE2_STATIC})
 startrail_module(image LINK_PUBLIC lock LINK_PRIVATE PkgConfig::ISAL ${ZSTD_STATIC} ${DEFLATE_STATIC} OpenSSL::Crypto Threads::Threads)
 startrail_module(run LINK_PUBLIC db machine volume sandbox)
-startrail_module(supervise LINK_PUBLIC run image LINK_PRIVATE Threads::Threads)
+startrail_module(supervise LINK_PUBLIC run image diagnose LINK_PRIVATE Threads::Threads)
 startrail_module(engine/local LINK_PUBLIC run supervise)
 startrail_module(app LINK_PUBLIC project catalog diagnose lock image volume run engine_local)
 

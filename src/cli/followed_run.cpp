@@ -63,6 +63,25 @@ int detached(const app::Installation& installation, const app::SubmittedRun& sub
   return 0;
 }
 
+// "killed: memory limit 512 MiB reached" → what follows the state, which is said already.
+std::string without_state(const std::string& cause, std::string_view state) {
+  const std::string prefix = fmt::format("{}: ", state);
+  return cause.starts_with(prefix) ? cause.substr(prefix.size()) : cause;
+}
+
+// The best of what the log shows, and the first thing to do about it. What is no more than a guess is left to
+// `trail doctor`.
+std::string text_of_findings(const Json& findings, std::string_view hint) {
+  constexpr double k_worth_saying = 0.7;
+  if (!findings.is_array() || findings.empty()) return "";
+  const Json& best = findings.front();
+  if (base::number_at(best, "confidence") < k_worth_saying) return "";
+  std::string text = fmt::format("\n  {} ({})", base::string_at(best, "summary"), base::string_at(best, "certainty"));
+  if (const auto fixes = base::strings_at(best, "fix"); !fixes.empty())
+    text += fmt::format("\n{} {}", hint, fixes.front());
+  return text;
+}
+
 }  // namespace
 
 bool print_chunk(const run::LogChunk& chunk, Format format) {
@@ -73,7 +92,7 @@ bool print_chunk(const run::LogChunk& chunk, Format format) {
 std::string ending_in_words(const std::string& id, const run::Status& status) {
   const bool colour = wants_colour(STDERR_FILENO);
   const bool is_stop = status.state == run::State::stopped;
-  const std::string cause = status.cause.empty() ? "" : ": " + status.cause;
+  const std::string cause = status.cause.empty() ? "" : ": " + without_state(status.cause, run::name(status.state));
   std::string text =
       fmt::format("{} {}{}", styled(fmt::format("run {}", id), is_stop ? Style::bold : Style::red, colour),
                   run::name(status.state), cause);
@@ -82,6 +101,7 @@ std::string ending_in_words(const std::string& id, const run::Status& status) {
     text = styled_error(*status.error, colour) + fmt::format("\n  run {} did not start", id);
     return text;
   }
+  text += text_of_findings(status.findings, hint);
   if (!is_stop) text += fmt::format("\n{} trail logs {}    trail inspect {}    trail doctor {}", hint, id, id, id);
   return text;
 }
@@ -98,6 +118,7 @@ Json ending_json(const app::Installation& installation, const run::RunSpec& spec
               {"signal", base::or_null(status.signal)},
               {"cause", or_absent(status.cause)},
               {"error", status.error ? error_json(*status.error)["error"] : Json(nullptr)},
+              {"findings", status.findings},
               {"image", or_absent(spec.image_id)},
               {"lock_digest", or_absent(spec.lock_digest)},
               {"snapshot", or_absent(spec.snapshot)},

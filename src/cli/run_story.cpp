@@ -139,6 +139,9 @@ std::string story_of(const Json& whole, base::Time now) {
   story.tell("run", string_at(whole, "id"));
   story.tell("state", state_text(status));
   for (const auto& remark : base::strings_at(status, "remarks")) story.tell("", remark);
+  for (const auto& finding : member(status, "findings"))
+    story.tell("finding", fmt::format("{} ({}, {})", string_at(finding, "summary"), string_at(finding, "class"),
+                                      string_at(finding, "certainty")));
   story.tell("command", base::shell_join(base::strings_at(spec, "command")));
   story.tell("folder", string_at(spec, "workspace"));
   story.tell("rerun of", string_at(spec, "rerun_of"));

@@ -13,6 +13,7 @@ struct NamedCheck {
   Check check;
 };
 [[nodiscard]] std::span<const NamedCheck> gpu_checks();
+[[nodiscard]] std::span<const NamedCheck> host_checks();
 [[nodiscard]] std::span<const NamedCheck> memory_checks();
 [[nodiscard]] std::span<const NamedCheck> package_checks();
 [[nodiscard]] std::span<const NamedCheck> process_checks();

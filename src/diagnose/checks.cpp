@@ -10,7 +10,7 @@
 namespace startrail::diagnose {
 
 Check find_check(std::string_view name) {
-  for (const auto table : {gpu_checks(), memory_checks(), package_checks(), process_checks()}) {
+  for (const auto table : {gpu_checks(), host_checks(), memory_checks(), package_checks(), process_checks()}) {
     const auto found = std::ranges::find(table, name, &NamedCheck::name);
     if (found != table.end()) return found->check;
   }

@@ -78,12 +78,12 @@ void try_rule(const Rule& rule, std::size_t offset, const LogText& log, Places& 
   if (places.offsets.size() < k_most_evidence) places.offsets.push_back(place);
 }
 
-std::vector<Places> match_all(const std::vector<Rule>& rules, const LogText& log) {
+std::vector<Places> match_all(const std::vector<Rule>& rules, About about, const LogText& log) {
   std::vector<Places> places(rules.size());
   const Scanner& scanner = scanner_for(rules);
   scanner.literals.scan(log.all(), [&](std::uint32_t literal, std::size_t end) {
     const std::size_t rule = scanner.rule_of[literal];
-    try_rule(rules[rule], end - 1, log, places[rule]);
+    if (rules[rule].about == about) try_rule(rules[rule], end - 1, log, places[rule]);
   });
   return places;
 }
@@ -139,9 +139,9 @@ std::optional<Finding> finding_from(const Rule& rule, Places& places, LogText& l
     finding.evidence.push_back({.source = std::string(source),
                                 .line = log.line_number(offset),
                                 .text = line_for_evidence(log.around(offset, 0, 0))});
-  for (const std::string& fix : rule.fixes) {
-    if (std::string text = filled(fix, places.words); !text.empty()) finding.fixes.push_back(std::move(text));
-  }
+  for (const auto& [from, to] : {std::pair(&rule.fixes, &finding.fixes), {&rule.commands, &finding.commands}})
+    for (const std::string& line : *from)
+      if (std::string text = filled(line, places.words); !text.empty()) to->push_back(std::move(text));
   return finding;
 }
 
@@ -165,13 +165,11 @@ std::vector<Finding> without_consequences(std::vector<Finding> findings, const s
   return kept;
 }
 
-}  // namespace
-
-Result<std::vector<Finding>> diagnose_text(std::string_view text, std::string_view source,
-                                           const Circumstances& circumstances) {
+Result<std::vector<Finding>> findings_about(About about, std::string_view text, std::string_view source,
+                                            const Circumstances& circumstances) {
   const std::vector<Rule>& all = *TRY(rules());
   LogText log(text);
-  std::vector<Places> places = match_all(all, log);
+  std::vector<Places> places = match_all(all, about, log);
   std::vector<Finding> findings;
   for (std::size_t rule = 0; rule < all.size(); ++rule) {
     if (places[rule].count == 0) continue;
@@ -182,6 +180,73 @@ Result<std::vector<Finding>> diagnose_text(std::string_view text, std::string_vi
   std::ranges::stable_sort(findings, {}, [](const Finding& finding) { return finding.evidence.front().line; });
   std::ranges::stable_sort(findings, std::greater<>(), &Finding::confidence);
   return without_consequences(std::move(findings), all);
+}
+
+// The kernel's ring buffer holds what happened since the machine started: cards and memory, and nothing that only a
+// program could have printed.
+bool is_of_the_kernel(const Finding& finding) {
+  return finding.cause == "xid" || finding.cause == "host-oom" || finding.cause == "driver-lib-mismatch";
+}
+
+// Without what a control group's own limit did: that is its run's matter, not the host's.
+std::string without_limits_of_groups(std::string_view messages) {
+  std::string kept;
+  while (!messages.empty()) {
+    const std::string_view line = messages.substr(0, messages.find('\n'));
+    const bool of_group = line.find("CONSTRAINT_MEMCG") != std::string_view::npos ||
+                          line.find("Memory cgroup out of memory") != std::string_view::npos;
+    kept.append(of_group ? std::string_view() : line).push_back('\n');
+    messages.remove_prefix(std::min(messages.size(), line.size() + 1));
+  }
+  return kept;
+}
+
+Result<std::vector<Finding>> findings_in_kernel_messages(std::string_view messages,
+                                                         const Circumstances& circumstances) {
+  constexpr double k_past = 0.8;  // it was so; that it still is, nobody knows
+  auto findings = TRY(findings_about(About::log, without_limits_of_groups(messages), "kernel messages", circumstances));
+  std::erase_if(findings, [](const Finding& finding) { return !is_of_the_kernel(finding); });
+  for (Finding& finding : findings) finding.confidence = std::min(finding.confidence, k_past);
+  return findings;
+}
+
+// Lines of the sheet of facts → where each fact was read.
+void name_sources(Finding& finding, const std::vector<machine::Fact>& facts) {
+  for (Evidence& evidence : finding.evidence) {
+    if (evidence.line == 0 || evidence.line > facts.size()) continue;
+    evidence.source = facts[evidence.line - 1].read_from;
+    evidence.line = 0;
+  }
+}
+
+}  // namespace
+
+Result<std::vector<Finding>> diagnose_text(std::string_view text, std::string_view source,
+                                           const Circumstances& circumstances) {
+  return findings_about(About::log, text, source, circumstances);
+}
+
+Result<std::vector<Finding>> diagnose_host(const std::vector<machine::Fact>& facts, std::string_view kernel_messages,
+                                           const Circumstances& circumstances) {
+  std::string sheet;
+  for (const auto& fact : facts) sheet += fmt::format("{}: {}\n", fact.name, fact.value);
+  auto findings = TRY(findings_about(About::host, sheet, "host", circumstances));
+  for (Finding& finding : findings) name_sources(finding, facts);
+  for (Finding& finding : TRY(findings_in_kernel_messages(kernel_messages, circumstances)))
+    findings.push_back(std::move(finding));
+  return findings;
+}
+
+Result<Finding> diagnose_refusal(const Error& refusal, const Circumstances& circumstances) {
+  auto findings = TRY(findings_about(About::project, "error: " + refusal.message, "project", circumstances));
+  Finding finding = findings.empty()
+                        ? Finding{.cause = "project", .rule = "project", .summary = refusal.message, .confidence = 0.9}
+                        : std::move(findings.front());
+  finding.evidence = {{.source = "project", .line = 0, .text = refusal.message}};
+  for (const std::string& context : refusal.context)
+    finding.evidence.push_back({.source = "project", .line = 0, .text = context});
+  finding.fixes.insert(finding.fixes.begin(), refusal.hints.begin(), refusal.hints.end());
+  return finding;
 }
 
 std::string_view certainty(double confidence) {
@@ -199,7 +264,8 @@ Json to_json(const Finding& finding) {
           {"confidence", finding.confidence},
           {"certainty", certainty(finding.confidence)},
           {"evidence", std::move(evidence)},
-          {"fix", finding.fixes}};
+          {"fix", finding.fixes},
+          {"commands", finding.commands}};
 }
 
 }  // namespace startrail::diagnose

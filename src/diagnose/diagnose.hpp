@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/json_fwd.hpp"
+#include "machine/host_facts.hpp"
 #include "machine/machine.hpp"
 
 namespace startrail::diagnose {
@@ -26,6 +27,8 @@ struct Finding {
   double confidence = 0;
   std::vector<Evidence> evidence;
   std::vector<std::string> fixes;  // what to do here, the best first
+  // Of what is wrong with this host: the fix as commands for a root shell, in their order; none when it can't be said.
+  std::vector<std::string> commands = {};
 };
 [[nodiscard]] Json to_json(const Finding& finding);
 // "certain", "likely" or "a guess".
@@ -41,5 +44,15 @@ struct Circumstances {
 // Errors: corrupt, when a rule can't be read (a fault of the program's).
 [[nodiscard]] Result<std::vector<Finding>> diagnose_text(std::string_view text, std::string_view source,
                                                          const Circumstances& circumstances);
+
+// What is wrong with a host, by its facts (machine::host_facts) and its kernel's messages; none on a healthy one.
+// Errors: as `diagnose_text`.
+[[nodiscard]] Result<std::vector<Finding>> diagnose_host(const std::vector<machine::Fact>& facts,
+                                                         std::string_view kernel_messages,
+                                                         const Circumstances& circumstances);
+
+// Why a project can't run here, from the refusal that reading it or choosing for it gave: the refusal's own words are
+// the evidence, its hints the first fixes. Of a kind that no rule knows, the class is "project". Errors: as above.
+[[nodiscard]] Result<Finding> diagnose_refusal(const Error& refusal, const Circumstances& circumstances);
 
 }  // namespace startrail::diagnose

@@ -182,7 +182,21 @@ bool cdi(Match& match) {
   return true;
 }
 
+// A build covers cards from its first architecture on; it is too new for those before, too old for the others.
+bool card_older_than_build(Match& match) {
+  const auto card = capability_in(first_word(match, {"arch"})), first = capability_in(first_word(match, {"first"}));
+  return card && first && *card < *first;
+}
+bool card_newer_than_build(Match& match) {
+  std::string first = first_word(match, {"first"});
+  if (first.starts_with("sm_")) first.erase(0, 3);
+  const auto card = capability_in(first_word(match, {"arch"})), from = capability_in(first);
+  return card && from && *card > *from;
+}
+
 constexpr std::array k_checks{
+    NamedCheck{"card-newer-than-build", card_newer_than_build},
+    NamedCheck{"card-older-than-build", card_older_than_build},
     NamedCheck{"found-cuda", found_cuda},
     NamedCheck{"card-is-new", card_is_new},
     NamedCheck{"card-is-old", card_is_old},

@@ -16,10 +16,18 @@ Result<std::vector<Pattern>> patterns_at(const Json& item, std::string_view key)
   return patterns;
 }
 
+Result<About> about(std::string_view source) {
+  if (source.empty()) return About::log;
+  if (source == "host") return About::host;
+  if (source == "project") return About::project;
+  return fail(ErrorCode::corrupt, fmt::format("`{}` is no source", source));
+}
+
 Result<Rule> rule_from(const Json& item) {
   Pattern pattern = TRY(Pattern::compile(base::string_at(item, "pattern")));
   Rule rule{.name = base::string_at(item, "name"),
             .cause = base::string_at(item, "class"),
+            .about = TRY(about(base::string_at(item, "source"))),
             .confidence = base::number_at(item, "confidence"),
             .texts = base::strings_at(item, "text"),
             .pattern = std::move(pattern),
@@ -31,6 +39,7 @@ Result<Rule> rule_from(const Json& item) {
             .explains = base::strings_at(item, "explains"),
             .summary = base::string_at(item, "summary"),
             .fixes = base::strings_at(item, "fix"),
+            .commands = base::strings_at(item, "commands"),
             .examples = base::strings_at(item, "examples"),
             .not_examples = base::strings_at(item, "not")};
   rule.with = TRY(patterns_at(item, "with"));

@@ -9,8 +9,11 @@
 
 namespace startrail::diagnose {
 
+enum class About { log, host, project };  // what a rule is held against
+
 struct Rule {
   std::string name, cause;
+  About about = About::log;
   double confidence = 0;
   std::vector<std::string> texts;  // a line without any of these is not looked at
   Pattern pattern;
@@ -20,6 +23,7 @@ struct Rule {
   std::vector<std::string> explains;   // rules whose findings are consequences of this one
   std::string summary;                 // "{capture}" stands for what was found
   std::vector<std::string> fixes;      // likewise
+  std::vector<std::string> commands;   // likewise: of the fix, for a root shell; only of hosts
   std::vector<std::string> examples, not_examples;  // texts of which the first finding is, or no finding is, this rule
 };
 

@@ -186,7 +186,8 @@ Json to_json(const Status& status) {
           {"cause", status.cause.empty() ? Json(nullptr) : Json(status.cause)},
           {"peak_memory", bytes_or_null(status.peak_memory)},
           {"remarks", status.remarks},
-          {"error", status.error ? error_to_json(*status.error) : Json(nullptr)}};
+          {"error", status.error ? error_to_json(*status.error) : Json(nullptr)},
+          {"findings", status.findings}};
 }
 
 Result<Status> status_from_json(const Json& json) {
@@ -202,6 +203,7 @@ Result<Status> status_from_json(const Json& json) {
   status.peak_memory = optional_bytes(json, "peak_memory");
   status.remarks = strings_at(json, "remarks");
   if (const Json& error = member(json, "error"); error.is_object()) status.error = error_from_json(error);
+  if (const Json& findings = member(json, "findings"); findings.is_array()) status.findings = findings;
   return status;
 }
 

@@ -65,6 +65,9 @@ struct Status {
   std::optional<Bytes> peak_memory;
   std::vector<std::string> remarks;  // "GPU 0 still held by pid 4711 (python)"
   std::optional<Error> error;        // why the command never started, for printing with its hints
+  // What its log shows about a failure, as `trail doctor RUN --json` has it: an array, the best first; empty when
+  // nothing known is in it, null while nobody has looked.
+  Json findings;
 };
 [[nodiscard]] Json to_json(const Status& status);
 [[nodiscard]] Result<Status> status_from_json(const Json& json);

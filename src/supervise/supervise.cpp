@@ -19,6 +19,7 @@
 #include "supervise/container_plan.hpp"
 #include "supervise/descendants.hpp"
 #include "supervise/end_signals.hpp"
+#include "supervise/findings.hpp"
 #include "supervise/gpu_release.hpp"
 #include "supervise/own_mounts.hpp"
 #include "supervise/verdict.hpp"
@@ -126,7 +127,7 @@ class Supervision {
       return {};
     }
     auto result = TRY(run_command(plan, pipes, log));
-    finish(result, holders_before);
+    finish(result, machine, holders_before);
     return {};
   }
 
@@ -188,9 +189,12 @@ class Supervision {
     end();
   }
 
-  void finish(const WatchResult& result, const std::vector<machine::GpuProcess>& holders_before) {
+  void finish(const WatchResult& result, const machine::Machine& machine,
+              const std::vector<machine::GpuProcess>& holders_before) {
     judge(m_status, result, m_place.spec, run::read_stop_request(m_place.directory),
           run::log_tail(m_place.directory, k_tail_for_cause));
+    if (result.asked == Urgency::none && m_status.state != run::State::succeeded)
+      m_status.findings = findings_in_log(m_place.directory, m_status.cause, machine);
     for (auto& remark :
          holders_after(m_place.host, m_place.spec.gpus, holders_before, m_place.spec.id, m_run_user, k_gpu_patience))
       m_status.remarks.push_back(std::move(remark));
