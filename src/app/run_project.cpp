@@ -5,8 +5,10 @@
 #include <algorithm>
 
 #include "app/circumstances.hpp"
+#include "app/registry_images.hpp"
 #include "base/files.hpp"
 #include "image/oci/names.hpp"
+#include "image/registry/reference.hpp"
 
 namespace startrail::app {
 namespace {
@@ -90,9 +92,18 @@ Result<run::RunSpec> spec_of(const Installation& installation, const RunRequest&
   return spec;
 }
 
+// The image that a registry calls so, which is pulled when it isn't here: what `docker run` does.
+Result<std::string> image_of_registry(const Installation& installation, const std::string& name, Reporter& reporter) {
+  const auto reference = TRY(image::parse_reference(name));
+  if (auto named = image::id_of_name(image::Store::at(installation.paths.store()), reference.text())) return *named;
+  return TRY(pull_image(installation, {.reference = name}, reporter)).image.id;
+}
+
 // "torch:2.6" among the images that are here; the newest one that fits.
-Result<std::string> image_by_name(const fs::path& store, const std::string& name) {
+Result<std::string> image_by_name(const Installation& installation, const std::string& name, Reporter& reporter) {
+  const fs::path store = installation.paths.store();
   if (auto named = image::id_of_name(image::Store::at(store), name)) return std::move(*named);
+  if (image::names_a_registry(name)) return image_of_registry(installation, name, reporter);
   const auto colon = name.find(':');
   if (colon == std::string::npos || name.starts_with("sha256:")) return name;
   std::string framework = project::normalized_name(name.substr(0, colon));
@@ -103,15 +114,19 @@ Result<std::string> image_by_name(const fs::path& store, const std::string& name
         summary.framework_version == version || summary.framework_version.starts_with(version + ".");
     if (summary.framework == framework && same_series) return summary.id;
   }
+  const bool is_framework = framework == "torch" || framework == "tensorflow" || framework == "jax";
+  const std::string way_out =
+      is_framework
+          ? fmt::format("or let it be made for the project: trail run --framework {}=={}.*", framework, version)
+          : fmt::format("or take the one that Docker Hub calls so: --image docker://{}", name);
   return fail(base::error(ErrorCode::not_found, fmt::format("there is no image {} here", name))
                   .with_hint("see those that are here: trail image list")
-                  .with_hint(fmt::format("or let it be made for the project: trail run --framework {}=={}.*", framework,
-                                         version)));
+                  .with_hint(way_out));
 }
 
-Result<Environment> named_image(const Installation& installation, const std::string& name) {
+Result<Environment> named_image(const Installation& installation, const std::string& name, Reporter& reporter) {
   const fs::path store = installation.paths.store();
-  const std::string id = TRY(image_by_name(store, name));
+  const std::string id = TRY(image_by_name(installation, name, reporter));
   Environment found{.image = TRY(image::open(store, id))};
   const Json told = TRY(image::inspect(store, found.image->id));
   found.lock_toml = base::string_at(told, "lock");
@@ -157,7 +172,7 @@ struct Journey {
   Result<void> take_named_image() {
     needs = TRY(read_settings_only());
     spec = TRY(spec_of(installation, request, needs, build, machine));
-    environment = TRY(named_image(installation, *request.image));
+    environment = TRY(named_image(installation, *request.image, reporter));
     begin_snapshot();
     phases.end("opening the image");
     return {};

@@ -47,6 +47,8 @@ int image_inspect_command(Words words);
 int image_save_command(Words words);
 int image_load_command(Words words);
 int image_import_command(Words words);
+int image_push_command(Words words);
+int image_pull_command(Words words);
 int image_prune_command(Words words);
 int image_verify_store_command(Words words);
 // Not for people: this program started again by itself.

@@ -32,6 +32,8 @@ constexpr std::array k_image_commands{
     Command{"build", "Make the image of a project or a lock", Group::manage, image_build_command},
     Command{"list", "List the images that are here", Group::manage, image_list_command},
     Command{"inspect", "Show what an image is made of", Group::manage, image_inspect_command},
+    Command{"push", "Copy an image into a registry", Group::manage, image_push_command},
+    Command{"pull", "Copy an image from a registry", Group::manage, image_pull_command},
     Command{"prune", "Remove images that are no longer used", Group::manage, image_prune_command},
     Command{"save", "Write an image to a file", Group::manage, image_save_command},
     Command{"load", "Take an image from a file", Group::manage, image_load_command},

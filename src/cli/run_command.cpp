@@ -39,7 +39,7 @@ struct Options {
   void add_to(CommandLine& line) {
     line.flag("-d,--detach", detach, "Print the run's id and return");
     line.value("-C,--directory", directory, "DIR", "The project's folder, instead of the present one");
-    line.value("--image", image, "ID", "Run in this image instead of locking the project");
+    line.value("--image", image, "IMAGE", "Run in this image instead of locking the project; a registry's is pulled");
     project.add_to(line);
     line.value("--gpus", gpus, "GPUS", "all, none, a number, or indexes such as 0,1");
     line.value("--memory", memory, "SIZE", "Memory limit, e.g. 16GiB");

@@ -37,6 +37,10 @@ bool is_python(const std::string& text) {
          text[1] == '.' && text[0] != '.' && text.find('.', 2) == std::string::npos;
 }
 
+bool is_about_content(ErrorCode code) {
+  return code == ErrorCode::hash_mismatch || code == ErrorCode::corrupt;
+}
+
 bool is_hex(const std::string& text) {
   return is_digest("sha256:" + text);
 }
@@ -162,7 +166,9 @@ class Import {
     std::atomic<std::size_t> next = 0;
     const auto work = [&] {
       for (std::size_t i = next++; i < orders.size() && !has_failed(); i = next++) {
-        auto done = unpack_layer(m_store, m_source, orders[i], room, [&](std::uint64_t bytes) { show(bytes); });
+        auto done = unpack(orders[i], room);
+        // What was damaged on the way, or in a part that a power cut left, is right the second time.
+        if (!done && is_about_content(done.error().code)) done = unpack(orders[i], room);
         if (!done) note_failure(std::move(done.error()));
       }
     };
@@ -177,6 +183,10 @@ class Import {
     return base::fail(m_failure->code == ErrorCode::no_space ? with_ways_out(*m_failure) : *m_failure);
   }
 
+  Result<void> unpack(const LayerOrder& order, WritingRoom& room) {
+    return unpack_layer(m_store, m_source, order, room, [&](std::uint64_t bytes) { show(bytes); });
+  }
+
   [[nodiscard]] bool has_failed() {
     const std::scoped_lock lock(m_mutex);
     return m_failure.has_value();
@@ -187,7 +197,8 @@ class Import {
   }
   void show(std::uint64_t bytes) {
     m_done += bytes;
-    m_reporter.progress({.what = "unpacking layers", .done = m_done, .total = m_total, .detail = {}});
+    m_reporter.progress(
+        {.what = "unpacking layers", .done = std::min(m_done.load(), m_total), .total = m_total, .detail = {}});
   }
 
   [[nodiscard]] Error with_ways_out(Error reason) const {

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <optional>
 
+#include "image/oci/documents.hpp"
+
 namespace startrail::image {
 namespace {
 
@@ -27,9 +29,18 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
+// A user and a password are put before the host by mistake, and mustn't be repeated.
+std::string without_user(std::string_view text) {
+  const auto scheme = text.find("://");
+  const auto host = text.substr(0, text.find('/', scheme == std::string_view::npos ? 0 : scheme + 3));
+  const auto at = host.rfind('@');
+  return at == std::string_view::npos ? std::string(text) : fmt::format("…{}", text.substr(at));
+}
+
 std::unexpected<Error> wrong(std::string_view text, const std::string& why) {
-  return base::fail(base::error(ErrorCode::invalid_input, fmt::format("`{}` is no image reference: {}", text, why))
-                        .with_hint("for example: registry.example.com/team/model:1.0"));
+  return base::fail(
+      base::error(ErrorCode::invalid_input, fmt::format("`{}` is no image reference: {}", without_user(text), why))
+          .with_hint("for example: registry.example.com/team/model:1.0"));
 }
 
 // [a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*
@@ -138,12 +149,6 @@ std::string Reference::text() const {
   if (!tag.empty()) text += ":" + tag;
   if (!digest.empty()) text += "@" + digest;
   return text;
-}
-
-bool is_digest(std::string_view text) {
-  constexpr std::string_view k_algorithm = "sha256:";
-  return text.size() == k_algorithm.size() + 64 && text.starts_with(k_algorithm) &&
-         text.substr(k_algorithm.size()).find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
 Result<Reference> parse_reference(std::string_view text) {

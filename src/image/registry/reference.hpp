@@ -31,9 +31,6 @@ struct Reference {
 // It says by itself where it is from ("docker://…", "host/path", "user/path"): neither an image's id nor "torch:2.6".
 [[nodiscard]] bool names_a_registry(std::string_view text);
 
-// "sha256:" and 64 hex digits.
-[[nodiscard]] bool is_digest(std::string_view text);
-
 // Where the registry of this name answers: Docker Hub has a host of its own for that.
 [[nodiscard]] std::string api_host(const std::string& host);
 

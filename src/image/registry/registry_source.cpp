@@ -7,8 +7,8 @@
 
 #include "base/hash.hpp"
 #include "base/json.hpp"
+#include "image/oci/documents.hpp"
 #include "image/registry/known_blobs.hpp"
-#include "image/registry/media_types.hpp"
 
 namespace startrail::image {
 namespace {
@@ -19,9 +19,17 @@ constexpr int k_places = 16;
 // Credentials that end again and again without a byte between are no credentials.
 constexpr int k_renewals = 3;
 
+constexpr std::string_view k_docker_manifest_type = "application/vnd.docker.distribution.manifest.v2+json";
+constexpr std::string_view k_docker_index_type = "application/vnd.docker.distribution.manifest.list.v2+json";
+
+bool is_known(std::string_view type) {
+  return type == k_manifest_type || type == k_index_type || type == k_docker_manifest_type ||
+         type == k_docker_index_type;
+}
+
 std::string accepted_types() {
-  return fmt::format("Accept: {}, {}, {}, {}", k_oci_manifest_type, k_oci_index_type, k_docker_manifest_type,
-                     k_docker_list_type);
+  return fmt::format("Accept: {}, {}, {}, {}", k_manifest_type, k_index_type, k_docker_manifest_type,
+                     k_docker_index_type);
 }
 
 std::string digest_of(std::string_view text) {
@@ -33,17 +41,11 @@ std::string media_type_of(const base::HttpResponse& response) {
   const auto header = response.headers.find("content-type");
   std::string type = header == response.headers.end() ? "" : header->second.substr(0, header->second.find(';'));
   while (type.ends_with(' ')) type.pop_back();
-  if (is_manifest_type(type) || is_index_type(type)) return type;
+  if (is_known(type)) return type;
   const auto json = base::parse_json(response.body, "manifest");
   if (!json) return type;
   if (const std::string own = base::string_at(*json, "mediaType"); !own.empty()) return own;
   return type;
-}
-
-std::string platform_of(const Json& entry) {
-  const Json& platform = base::member(entry, "platform");
-  return fmt::format("{}/{}", base::string_at(platform, "os", "unknown"),
-                     base::string_at(platform, "architecture", "unknown"));
 }
 
 }  // namespace
@@ -123,19 +125,22 @@ Result<ManifestText> RegistrySource::fetch_manifest(const std::string& wanted) {
 }
 
 Result<ManifestText> RegistrySource::manifest(std::string_view digest) {
-  ManifestText found = TRY(fetch_manifest(digest.empty() ? m_session->reference().wanted() : std::string(digest)));
-  if (!digest.empty()) return found;
-  if (is_index_type(found.media_type)) {
-    const Json index = TRY(base::parse_json(found.text, "the index of " + name()));
-    std::vector<std::string> others;
-    for (const Json& entry : base::member(index, "manifests")) {
-      if (platform_of(entry) == "linux/amd64") return fetch_manifest(base::string_at(entry, "digest"));
-      others.push_back(platform_of(entry));
-    }
-    return base::fail(ErrorCode::unsupported,
-                      fmt::format("{} has no image for linux/amd64, only for: {}", name(), fmt::join(others, ", ")));
+  if (!digest.empty()) return fetch_manifest(std::string(digest));
+  {
+    const std::scoped_lock lock(m_mutex);
+    if (m_own) return *m_own;
   }
-  if (!is_manifest_type(found.media_type))
+  // A tag may move meanwhile: what was read first stays the image.
+  ManifestText found = TRY(own_manifest());
+  const std::scoped_lock lock(m_mutex);
+  if (!m_own) m_own = std::move(found);
+  return *m_own;
+}
+
+Result<ManifestText> RegistrySource::own_manifest() {
+  ManifestText found = TRY(fetch_manifest(m_session->reference().wanted()));
+  if (is_index(found)) return fetch_manifest(TRY(own_platform(found, name())).digest);
+  if (!is_known(found.media_type))
     return base::fail(base::error(ErrorCode::unsupported,
                                   fmt::format("{} is of a type that can't be read: `{}`", name(), found.media_type))
                           .with_hint("push it once more with a present version of docker, podman or buildah"));
@@ -271,6 +276,11 @@ void RegistrySource::finished(const Descriptor& blob) {
 void RegistrySource::spoiled(const Descriptor& blob) {
   const std::scoped_lock lock(m_mutex);
   drop(blob);
+}
+
+std::vector<std::string> RegistrySource::received() const {
+  const std::scoped_lock lock(m_mutex);
+  return m_received;
 }
 
 std::uint64_t RegistrySource::fetched() const {

@@ -37,6 +37,8 @@ class RegistrySource final : public ImageSource, private base::TransferListener 
   void finished(const Descriptor& blob) override;
   void spoiled(const Descriptor& blob) override;
 
+  // Digests of the blobs that were finished.
+  [[nodiscard]] std::vector<std::string> received() const;
   // Bytes of blobs that came over the network until now.
   [[nodiscard]] std::uint64_t fetched() const;
 
@@ -49,6 +51,7 @@ class RegistrySource final : public ImageSource, private base::TransferListener 
   void arrived(std::size_t id) override;
   void ended(std::size_t id, Result<void> outcome) override;
 
+  [[nodiscard]] Result<ManifestText> own_manifest();
   [[nodiscard]] Result<ManifestText> fetch_manifest(const std::string& wanted);
   [[nodiscard]] Result<std::string> fetch_blob(const Descriptor& blob);
   [[nodiscard]] Result<std::shared_ptr<Arriving>> arriving(const Descriptor& blob);
@@ -66,6 +69,7 @@ class RegistrySource final : public ImageSource, private base::TransferListener 
   const Store m_store;
   mutable std::mutex m_mutex;
   std::condition_variable m_changed;
+  std::optional<ManifestText> m_own;                         // as `manifest` gave it
   std::map<std::string, std::shared_ptr<Arriving>> m_blobs;  // by digest
   std::map<std::size_t, std::shared_ptr<Arriving>> m_by_id;  // those that transfers tell of
   std::vector<std::string> m_received;                       // digests of what was finished

@@ -4,24 +4,12 @@
 
 #include <algorithm>
 
-#include "base/hash.hpp"
 #include "base/json.hpp"
+#include "image/oci/documents.hpp"
 #include "image/registry/known_blobs.hpp"
-#include "image/registry/media_types.hpp"
 #include "image/registry/upload.hpp"
 
 namespace startrail::image {
-namespace {
-
-Json json_of(const Descriptor& descriptor) {
-  Json json{{"mediaType", descriptor.media_type}, {"digest", descriptor.digest}, {"size", descriptor.size}};
-  if (!descriptor.artifact_type.empty()) json["artifactType"] = descriptor.artifact_type;
-  if (!descriptor.annotations.empty()) json["annotations"] = descriptor.annotations;
-  return json;
-}
-
-}  // namespace
-
 std::string fallback_tag(const std::string& digest) {
   std::string tag = digest;
   std::ranges::replace(tag, ':', '-');
@@ -51,6 +39,11 @@ RegistryTarget::~RegistryTarget() {
 std::map<std::string, RegistryTarget::Way> RegistryTarget::ways() const {
   const std::scoped_lock lock(m_mutex);
   return m_ways;
+}
+
+ManifestText RegistryTarget::manifest() const {
+  const std::scoped_lock lock(m_mutex);
+  return m_manifest;
 }
 
 void RegistryTarget::note(const Descriptor& blob, Way way) {
@@ -130,6 +123,9 @@ Result<base::HttpResponse> RegistryTarget::put(const ManifestText& manifest, con
 
 Result<void> RegistryTarget::put_manifest(const ManifestText& manifest, Naming naming) {
   TRY(put(manifest, naming == Naming::tagged ? m_session->reference().tag : manifest.digest));
+  if (naming == Naming::by_digest) return {};
+  const std::scoped_lock lock(m_mutex);
+  m_manifest = manifest;
   return {};
 }
 
@@ -146,8 +142,8 @@ Result<void> RegistryTarget::add_to_fallback(const Descriptor& subject, const De
   const std::scoped_lock lock(m_referrers);
   const std::string tag = fallback_tag(subject.digest);
   const auto present =
-      TRY(m_session->send({.path = "manifests/" + tag, .headers = {fmt::format("Accept: {}", k_oci_index_type)}}));
-  Json index{{"schemaVersion", 2}, {"mediaType", k_oci_index_type}, {"manifests", Json::array()}};
+      TRY(m_session->send({.path = "manifests/" + tag, .headers = {fmt::format("Accept: {}", k_index_type)}}));
+  Json index{{"schemaVersion", 2}, {"mediaType", k_index_type}, {"manifests", Json::array()}};
   if (present.status == 200) {
     auto read = base::parse_json(present.body, tag);
     if (!read || !base::member(*read, "manifests").is_array())
@@ -159,9 +155,9 @@ Result<void> RegistryTarget::add_to_fallback(const Descriptor& subject, const De
   }
   for (const Json& entry : index["manifests"])
     if (base::string_at(entry, "digest") == own.digest) return {};
-  index["manifests"].push_back(json_of(own));
+  index["manifests"].push_back(to_json(own));
   const std::string text = base::to_compact_text(index);
-  TRY(put({.media_type = std::string(k_oci_index_type), .digest = "sha256:" + base::sha256_hex(text), .text = text},
+  TRY(put({.media_type = std::string(k_index_type), .digest = descriptor_of(k_index_type, text).digest, .text = text},
           tag));
   return {};
 }

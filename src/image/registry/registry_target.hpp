@@ -36,6 +36,8 @@ class RegistryTarget final : public ImageTarget {
   // How each blob came there, by digest.
   enum class Way { was_there, mounted, uploaded };
   [[nodiscard]] std::map<std::string, Way> ways() const;
+  // The image's own, once it was put; else an empty text.
+  [[nodiscard]] ManifestText manifest() const;
   // Bytes of blobs that went over the network, those of broken uploads too.
   [[nodiscard]] std::uint64_t sent() const { return m_sent.load(); }
 
@@ -53,6 +55,7 @@ class RegistryTarget final : public ImageTarget {
   std::atomic<std::uint64_t> m_sent{0};
   mutable std::mutex m_mutex;
   std::map<std::string, Way> m_ways;
+  ManifestText m_manifest;
   std::map<std::string, std::string> m_begun;  // uploads that a refused mount has begun: digest → location
   std::mutex m_referrers;                      // the fallback's index is read, changed and written
 };

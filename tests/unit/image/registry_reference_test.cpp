@@ -74,10 +74,15 @@ TEST(Reference, what_is_wrong_is_named) {
   expect_refused("ghcr.io/a b", "`a b`");
 }
 
-TEST(Reference, credentials_in_a_name_are_refused_and_not_repeated_as_a_host) {
-  const auto read = parse_reference("user:secret@ghcr.io/lab/x");
-  ASSERT_FALSE(read);
-  EXPECT_THAT(read.error().message, HasSubstr("credentials"));
+TEST(Reference, credentials_in_a_name_are_refused_and_not_repeated) {
+  for (const char* text : {"user:secret@ghcr.io/lab/x", "https://user:secret@ghcr.io/lab/x",
+                           "user:secret@ghcr.io/Lab/x", "user:secret@ghcr.io"}) {
+    const auto read = parse_reference(text);
+    ASSERT_FALSE(read);
+    EXPECT_THAT(to_text(read.error()), ::testing::Not(HasSubstr("secret")));
+    EXPECT_THAT(to_text(read.error()), HasSubstr("ghcr.io"));
+  }
+  EXPECT_THAT(parse_reference("user:secret@ghcr.io/lab/x").error().message, HasSubstr("credentials"));
 }
 
 TEST(Reference, its_text_reads_as_the_same) {
