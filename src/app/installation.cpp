@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/files.hpp"
+#include "catalog/catalog.hpp"
 
 namespace startrail::app {
 namespace {
@@ -22,6 +23,7 @@ Result<Installation> find_installation() {
   installation.program = base::own_program();
   installation.host = machine::host_paths_from_environment();
   installation.user = user_name();
+  catalog::use_user_rows(base::config_directory(installation.environment) / "catalog");
   return installation;
 }
 

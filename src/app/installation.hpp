@@ -18,7 +18,8 @@ struct Installation {
   std::string user;               // login name of the real user, "uid 1234" when there is none
 };
 
-// Reads the environment; makes nothing. Errors: invalid_input (STARTRAIL_HOME, HOME).
+// Reads the environment, and tells the catalog where the user's rows would be; makes nothing. Errors: invalid_input
+// (STARTRAIL_HOME, HOME).
 [[nodiscard]] Result<Installation> find_installation();
 
 // Makes the state directory and proves that it can be written.

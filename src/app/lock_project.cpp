@@ -72,15 +72,11 @@ std::optional<std::string> why_not_reused(const lock::Lock& lock, const project:
 
 // trail.toml's image = "pytorch:2.6" is a combination: its series bounds what resolving may take.
 Result<std::string> framework_of_image(const project::Fact<std::string>& image) {
-  const auto colon = image.value.find(':');
-  std::string name = project::normalized_name(image.value.substr(0, colon));
-  if (name == "pytorch") name = "torch";
-  const auto& rows = catalog::combinations();
-  const bool known = std::ranges::any_of(rows, [&](const auto& row) { return row.framework == name; });
-  if (colon != std::string::npos && known) return fmt::format("{}=={}.*", name, image.value.substr(colon + 1));
+  const std::string place = fmt::format("read from {}", project::to_text(image.origin));
+  if (catalog::is_name(image.value)) return TRY_CONTEXT(catalog::named(image.value), place).requirement;
   return fail(
       base::error(ErrorCode::unsupported, fmt::format("image `{}` is no combination of this catalog", image.value))
-          .with_context(fmt::format("read from {}", project::to_text(image.origin)))
+          .with_context(place)
           .with_hint("name one such as pytorch:2.6, or run in an image that is here: trail run --image ID"));
 }
 
@@ -146,6 +142,15 @@ Result<project::Requirements> read_project(const Installation& installation, con
   return project::read(folder, options);
 }
 
+Result<void> settle_framework(LockRequest& request, const project::Requirements& needs) {
+  if (!request.framework && needs.settings.image) {
+    request.framework = TRY(framework_of_image(*needs.settings.image));
+    request.choose.framework_origin = project::to_text(needs.settings.image->origin);
+  }
+  request.choose.framework = request.framework;
+  return {};
+}
+
 lock::BaseProvider base_provider(const Installation& installation) {
   const fs::path store = installation.paths.store();
   return {
@@ -166,9 +171,7 @@ Result<LockedProject> lock_project(const Installation& installation, const machi
   request.folder = TRY(project_folder(asked.folder));
   LockedProject locked{.folder = request.folder};
   locked.needs = TRY(read_project(installation, request, reporter));
-  if (!request.framework && locked.needs.settings.image)
-    request.framework = TRY(framework_of_image(*locked.needs.settings.image));
-  request.choose.framework = request.framework;
+  TRY(settle_framework(request, locked.needs));
   phases.end("reading the project");
 
   if (const auto file = existing_lock_file(installation, request.folder)) {
@@ -195,6 +198,7 @@ Result<LockedProject> lock_project(const Installation& installation, const machi
   const lock::ResolveOptions options{.base = base_provider(installation),
                                      .state_root = installation.paths.root,
                                      .framework = request.framework,
+                                     .framework_origin = request.choose.framework_origin,
                                      .upgrade = request.upgrade == Upgrade::yes};
   locked.lock = TRY(lock::resolve(locked.needs, choice, machine, options, reporter));
   for (const auto& note : locked.lock.notes) reporter.note(note);

@@ -46,6 +46,10 @@ struct LockedProject {
 [[nodiscard]] Result<project::Requirements> read_project(const Installation& installation, const LockRequest& request,
                                                          Reporter& reporter);
 
+// The framework that trail.toml's `image` names, where no flag names one; and what `choose` is to know of either.
+// Errors: not_found, unsupported (no combination), each with the place in trail.toml.
+[[nodiscard]] Result<void> settle_framework(LockRequest& request, const project::Requirements& needs);
+
 // The lock beside the code, as it is while it still matches what was read; else resolved and written there.
 // A folder that can't be written keeps its lock in the state directory, which a note says.
 // Errors: those of project::read, catalog::choose, catalog::check and lock::resolve.

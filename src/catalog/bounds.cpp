@@ -41,7 +41,8 @@ std::vector<Bound> bounds_for(std::string_view framework, const Hardware& hardwa
   while (first < rows.size() && !works(rows[first])) ++first;
   if (first == rows.size()) return {end_of_catalog(*rows.front())};
   std::size_t last = rows.size() - 1;
-  while (!works(rows[last])) --last;
+  // Old releases that run on the CPU anyway are no reason to let those between them and the newest in.
+  while (last > first && (!works(rows[last]) || runs_on_the_cpu_anyway(*rows[last]))) --last;
 
   std::vector<Bound> bounds;
   if (first == 0)
@@ -49,7 +50,7 @@ std::vector<Bound> bounds_for(std::string_view framework, const Hardware& hardwa
   else
     bounds.push_back({.requirement = fmt::format("{}<{}", framework, rows[first - 1]->series),
                       .reason = reason(*rows[first - 1], hardware, Direction::newer)});
-  if (last + 1 < rows.size())
+  if (last + 1 < rows.size() && !works(rows[last + 1]))
     bounds.push_back({.requirement = fmt::format("{}>={}", framework, rows[last]->series),
                       .reason = reason(*rows[last + 1], hardware, Direction::older)});
   for (std::size_t middle = first; middle < last; ++middle)

@@ -24,24 +24,21 @@ struct Candidate {
   bool unchecked = false;  // from elsewhere, or newer than the catalog
 };
 
-bool has_python(const Combination& row, std::string_view minor) {
-  return std::ranges::find(row.pythons, minor) != row.pythons.end();
-}
-
 bool has_wheels(const Candidate& candidate, std::string_view minor) {
   return candidate.unchecked ||
          std::ranges::any_of(candidate.working, [&](const Combination* row) { return has_python(*row, minor); });
 }
 
-// The pinned release is too early for the extra that brings the GPU libraries: it runs on the CPU.
+// Neither wheels beside it nor an extra bring the pinned release its GPU libraries: it runs on the CPU.
 bool extra_is_missing(const Declared& declared, const Combination& row) {
+  if (!row.gpu_wheels.empty()) return false;
   if (row.cpu_index.empty() && row.gpu_extra.empty()) return true;
   return !row.gpu_extra_since.empty() && declared.exact && machine::older(declared.exact->text(), row.gpu_extra_since);
 }
 
 // Another release of torch takes another torchvision along.
 Error with_companions(Error error, const Declared& declared) {
-  for (const Pin& pin : declared.torchvision)
+  for (const Pin& pin : declared.companions)
     error.with_hint(fmt::format("{} ({}) must change along with torch", pin.as_written, pin.where));
   return error;
 }
@@ -52,7 +49,12 @@ class Chooser {
       : m_needs(needs), m_machine(machine), m_options(options) {}
 
   Result<Choice> choose() {
-    auto declared = TRY(find_declared(m_needs, m_options.framework));
+    if (const auto& fault = fault_of_user_rows()) return fail(*fault);
+    auto frameworks = TRY(find_declared(m_needs, m_options));
+    auto& declared = frameworks.declared;
+    m_choice.left_out = std::move(frameworks.left_out);
+    if (!m_choice.left_out.empty())
+      say(fmt::format("{} takes the place of {}", *m_options.framework, fmt::join(m_choice.left_out, ", ")));
     TRY(settle_build(declared));
     m_demand = TRY(python_demand(m_needs, m_options));
     if (m_choice.build == project::Build::gpu) m_hardware = hardware_of(m_machine);
@@ -65,6 +67,8 @@ class Chooser {
     say_result();
     return std::move(m_choice);
   }
+
+  [[nodiscard]] const std::vector<std::string>& steps() const { return m_choice.steps; }
 
  private:
   void say(std::string text) { m_choice.steps.push_back(std::move(text)); }
@@ -104,6 +108,9 @@ class Chooser {
       if (admitted.empty()) return fail(stub_refusal(declared));
     }
     if (admitted.empty()) return without_rows(std::move(declared), tag);
+    if (std::ranges::all_of(admitted, [&](const auto* row) { return declared.numpy_against(*row) != nullptr; }))
+      return fail(numpy_refusal(declared, *admitted.front(), m_hardware, m_demand));
+    std::erase_if(admitted, [&](const auto* row) { return declared.numpy_against(*row) != nullptr; });
     Rows working;
     for (const Combination* row : admitted)
       if (!clash(declared, *row)) working.push_back(row);
@@ -113,14 +120,25 @@ class Chooser {
           hardware_refusal(*admitted.front(), declared.title(), version, m_hardware, m_demand, declared.places()),
           declared));
     }
-    if (std::ranges::none_of(offers(), [&](const Offer& offer) { return usable(working, offer.minor); }))
-      return fail(with_companions(python_refusal(declared, working, m_hardware, m_demand), declared));
+    if (!has_usable_python(working)) {
+      // Where other releases would have the Python, it is the driver or the GPU that stands in the way.
+      const auto other = std::ranges::find_if(admitted.rbegin(), admitted.rend(),
+                                              [&](const Combination* row) { return has_usable_python({row}); });
+      Error reason = other == admitted.rend()
+                         ? python_refusal(declared, working, m_hardware, m_demand)
+                         : hardware_refusal(**other, declared.title(), "", m_hardware, m_demand, declared.places());
+      return fail(with_companions(std::move(reason), declared));
+    }
     return Candidate{.declared = std::move(declared), .working = std::move(working), .unchecked = false};
   }
 
   [[nodiscard]] bool clash(const Declared& declared, const Combination& row) const {
     if (declared.flavour == Flavour::cpu_package || extra_is_missing(declared, row)) return false;
     return clash_of(row, m_hardware).has_value();
+  }
+
+  [[nodiscard]] bool has_usable_python(const Rows& rows) const {
+    return std::ranges::any_of(offers(), [&](const Offer& offer) { return usable(rows, offer.minor); });
   }
 
   [[nodiscard]] bool usable(const Rows& rows, std::string_view minor) const {
@@ -133,7 +151,7 @@ class Chooser {
     const Rows plain = rows_of(declared.framework, "");
     const bool known_series = std::ranges::any_of(plain, [&](const Combination* row) { return declared.admits(*row); });
     const bool newer = declared.exact ? machine::older(plain.front()->newest, declared.exact->text())
-                                      : declared.pins.size() == 1 && declared.torchvision.empty() &&
+                                      : declared.pins.size() == 1 && declared.companions.empty() &&
                                             declared.pins[0].versions.admits_series("99.0");
     if (!newer && !(known_series && !tag.empty())) return fail(pins_refusal(declared, m_hardware, m_demand));
     say(fmt::format("{} ({}) is not in the catalog, which ends at {}: taken as it is, unchecked", declared.title(),
@@ -215,7 +233,8 @@ class Chooser {
     const Declared& declared = item.declared;
     if (declared.flavour == Flavour::cpu_package)
       return say(fmt::format("tensorflow-cpu ({}) is the build without CUDA: it runs on the CPU", declared.where));
-    if (extra_is_missing(declared, *row) || declared.flavour == Flavour::gpu_package)
+    if (!row->gpu_wheels.empty()) return add_gpu_wheels(*row);
+    if (extra_is_missing(declared, *row))
       return say(
           fmt::format("{} brings no GPU libraries of its own (it needs CUDA {}{} from the system, which the base "
                       "has not): it runs on the CPU",
@@ -224,6 +243,14 @@ class Chooser {
     if (std::ranges::find(declared.extras, row->gpu_extra) != declared.extras.end()) return;
     m_choice.extra_requirements.push_back(fmt::format("{}[{}]", declared.framework, row->gpu_extra));
     say(fmt::format("{}[{}]: the extra that brings the GPU libraries", declared.framework, row->gpu_extra));
+  }
+
+  void add_gpu_wheels(const Combination& row) {
+    m_choice.extra_requirements.insert(m_choice.extra_requirements.end(), row.gpu_wheels.begin(), row.gpu_wheels.end());
+    say(
+        fmt::format("{} loads CUDA {} and cuDNN {} from the system: {} wheels bring CUDA's libraries, and the image's "
+                    "environment says where they are (unchecked on a GPU)",
+                    title(row), row.cuda, row.cudnn, row.gpu_wheels.size()));
   }
 
   [[nodiscard]] const Combination* row_for_first_python(const Candidate& item) const {
@@ -242,13 +269,18 @@ class Chooser {
     say(fmt::format("{}: {}", url, why));
   }
 
+  static std::string index_of(const Candidate& item, const std::string& tag) {
+    return item.working.empty() ? fmt::format("{}{}", k_torch_index, tag) : item.working.front()->index;
+  }
+
   void settle_indexes() {
     for (const auto& item : m_candidates) {
       if (item.declared.framework != "torch") continue;
       const std::string tag = item.declared.tag();
-      if (!tag.empty() && tag != "cpu")
-        add_index(fmt::format("{}{}", k_torch_index, tag), fmt::format("has {}", item.declared.title()));
+      if (!tag.empty() && tag != "cpu") add_index(index_of(item, tag), fmt::format("has {}", item.declared.title()));
     }
+    if (m_choice.combination && m_choice.build == project::Build::gpu && !m_choice.combination->index.empty())
+      add_index(m_choice.combination->index, fmt::format("has {}", title(*m_choice.combination)));
     // Also when torch comes in as somebody else's requirement.
     if (m_choice.build == project::Build::cpu)
       add_index(rows_of("torch", "").front()->cpu_index, "has the CPU builds of torch");
@@ -274,6 +306,8 @@ class Chooser {
   static void without_cuda(Combination& row) {
     row.cuda = row.cudnn = row.nccl = row.driver_floor = row.gpu_extra = "";
     row.architectures.clear();
+    row.gpu_wheels.clear();
+    row.environment.clear();
     row.ptx = false;
     row.index = row.cpu_index;
   }
@@ -289,9 +323,12 @@ class Chooser {
 
 }  // namespace
 
-Result<Choice> choose(const project::Requirements& needs, const machine::Machine& machine,
-                      const ChooseOptions& options) {
-  return Chooser(needs, machine, options).choose();
+Result<Choice> choose(const project::Requirements& needs, const machine::Machine& machine, const ChooseOptions& options,
+                      std::vector<std::string>* told) {
+  Chooser chooser(needs, machine, options);
+  auto choice = chooser.choose();
+  if (told != nullptr) *told = choice ? choice->steps : chooser.steps();
+  return choice;
 }
 
 Result<void> check(const Combination& row, std::string_view version, const machine::Machine& machine,

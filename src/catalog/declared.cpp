@@ -26,7 +26,12 @@ constexpr std::array k_packages{
     PackageName{"jax", "jax"},
     PackageName{"jaxlib", "jax"},
 };
+constexpr std::array<std::string_view, 2> k_companions{"torchvision", "torchaudio"};
 constexpr std::array<std::string_view, 3> k_frameworks{"torch", "tensorflow", "jax"};
+
+bool is_companion(std::string_view name) {
+  return std::ranges::find(k_companions, name) != k_companions.end();
+}
 
 project::Truth holds_here(const std::string& marker) {
   static const project::MarkerEnvironment s_environment = [] {
@@ -41,7 +46,8 @@ project::Truth holds_here(const std::string& marker) {
 Result<Pin> pin_from(const project::Requirement& requirement) {
   const std::string where = project::to_text(requirement.origin);
   auto versions = TRY_CONTEXT(project::SpecifierSet::parse(requirement.specifier), fmt::format("read from {}", where));
-  return Pin{.versions = std::move(versions),
+  return Pin{.package = requirement.name,
+             .versions = std::move(versions),
              .as_written = fmt::format("{}{}", requirement.name, requirement.specifier),
              .where = where};
 }
@@ -53,7 +59,8 @@ class Collector {
   Result<void> take(const project::Requirement& requirement) {
     const project::Truth here = holds_here(requirement.marker);
     if (here == project::Truth::no) return {};
-    if (requirement.name == "torchvision" || requirement.name == "torchaudio") return take_companion(requirement, here);
+    if (is_companion(requirement.name)) return take_companion(requirement, here);
+    if (requirement.name == "numpy") return take_numpy(requirement, here);
     const auto package = std::ranges::find(k_packages, requirement.name, &PackageName::package);
     if (package == k_packages.end()) return {};
     Declared& declared = entry(package->framework, requirement);
@@ -75,7 +82,9 @@ class Collector {
     return found == m_all.end() ? Result<void>{} : add_pin(*found, requirement);
   }
 
+  // For every framework, wherever in the list it stands.
   std::vector<Declared> sorted() && {
+    for (auto& declared : m_all) declared.numpy = m_numpy;
     std::ranges::stable_sort(m_all, {}, [](const Declared& declared) {
       return std::ranges::find(k_frameworks, declared.framework) - k_frameworks.begin();
     });
@@ -97,9 +106,14 @@ class Collector {
 
   Result<void> take_companion(const project::Requirement& requirement, project::Truth here) {
     Declared& torch = entry("torch", requirement);
-    if (requirement.name == "torchvision" && here == project::Truth::yes && !requirement.specifier.empty() &&
-        m_overridden != "torch")
-      torch.torchvision.push_back(TRY(pin_from(requirement)));
+    if (here == project::Truth::yes && !requirement.specifier.empty() && m_overridden != "torch")
+      torch.companions.push_back(TRY(pin_from(requirement)));
+    return {};
+  }
+
+  Result<void> take_numpy(const project::Requirement& requirement, project::Truth here) {
+    if (here == project::Truth::yes && !requirement.specifier.empty() && requirement.kind == project::SourceKind::index)
+      m_numpy.push_back(TRY(pin_from(requirement)));
     return {};
   }
 
@@ -112,6 +126,7 @@ class Collector {
 
   std::string m_overridden;
   std::vector<Declared> m_all;
+  std::vector<Pin> m_numpy;
 };
 
 // "torch==2.10.0" as a requirement of its own.
@@ -128,11 +143,6 @@ std::optional<project::Requirement> requirement_from(std::string_view text, cons
   return requirement;
 }
 
-std::optional<std::string> framework_named_by(const std::optional<project::Requirement>& requirement) {
-  if (!requirement) return std::nullopt;
-  return std::string(std::ranges::find(k_packages, requirement->name, &PackageName::package)->framework);
-}
-
 }  // namespace
 
 std::string Declared::title() const {
@@ -144,45 +154,78 @@ std::string Declared::title() const {
 
 std::string Declared::places() const {
   std::vector<std::string> places;
-  for (const auto* list : {&pins, &torchvision})
+  for (const auto* list : {&pins, &companions})
     for (const Pin& pin : *list)
       if (std::ranges::find(places, pin.where) == places.end()) places.push_back(pin.where);
   return places.empty() ? where : fmt::format("{}", fmt::join(places, " and "));
 }
 
+const std::string& series_of(const Combination& row, std::string_view companion) {
+  return companion == "torchvision" ? row.torchvision : row.torchaudio;
+}
+
+bool Declared::pins_admit(const Combination& row) const {
+  return std::ranges::all_of(pins, [&](const Pin& pin) { return pin.versions.admits_series(row.series); });
+}
+
 bool Declared::admits(const Combination& row) const {
-  return std::ranges::all_of(pins, [&](const Pin& pin) { return pin.versions.admits_series(row.series); }) &&
-         std::ranges::all_of(torchvision, [&](const Pin& pin) {
-           return row.torchvision.empty() || pin.versions.admits_series(row.torchvision);
+  return pins_admit(row) && std::ranges::all_of(companions, [&](const Pin& pin) {
+           const std::string& series = series_of(row, pin.package);
+           return series.empty() || pin.versions.admits_series(series);
          });
 }
 
-Result<std::vector<Declared>> find_declared(const project::Requirements& needs,
-                                            const std::optional<std::string>& framework) {
-  std::optional<project::Requirement> override;
-  if (framework) {
-    override = requirement_from(*framework, {.file = "--framework", .line = 0});
-    if (!override)
-      return fail(
-          base::error(ErrorCode::invalid_input, fmt::format("`{}` names no framework that is known here", *framework))
-              .with_hint("write it as `--framework torch==2.10.0`, `tensorflow==…` or `jax==…`"));
+const Pin* Declared::numpy_against(const Combination& row) const {
+  if (row.numpy.empty()) return nullptr;
+  // What is built for numpy 1 takes any of its releases, as far as a pin can tell.
+  const auto found = std::ranges::find_if(numpy, [](const Pin& pin) { return !pin.versions.admits_series("1"); });
+  return found == numpy.end() ? nullptr : &*found;
+}
+
+namespace {
+
+Result<Declared> declared_by(const ChooseOptions& options) {
+  const auto wanted = requirement_from(*options.framework, {.file = options.framework_origin, .line = 0});
+  if (!wanted)
+    return fail(base::error(ErrorCode::invalid_input,
+                            fmt::format("`{}` names no framework that is known here", *options.framework))
+                    .with_context(fmt::format("read from {}", options.framework_origin))
+                    .with_hint("write it as `--framework torch==2.10.0`, `tensorflow==…` or `jax==…`"));
+  Collector collector(std::nullopt);
+  TRY(collector.take(*wanted));
+  return std::move(std::move(collector).sorted().front());
+}
+
+// Every package by which the project would bring this framework.
+void leave_out(const Declared& declared, const project::Requirements& needs, std::vector<std::string>& left_out) {
+  for (const auto& requirement : needs.packages) {
+    const auto package = std::ranges::find(k_packages, requirement.name, &PackageName::package);
+    const bool brings = package != k_packages.end() ? package->framework == declared.framework
+                                                    : declared.framework == "torch" && is_companion(requirement.name);
+    if (brings && std::ranges::find(left_out, requirement.name) == left_out.end()) left_out.push_back(requirement.name);
   }
-  Collector collector(framework_named_by(override));
+}
+
+}  // namespace
+
+Result<Frameworks> find_declared(const project::Requirements& needs, const ChooseOptions& options) {
+  std::optional<Declared> forced;
+  if (options.framework) forced = TRY(declared_by(options));
+  Collector collector(forced ? std::optional(forced->framework) : std::nullopt);
   for (const auto& requirement : needs.packages) TRY(collector.take(requirement));
   for (const auto& constraint : needs.constraints) TRY(collector.take_constraint(constraint));
-  auto declared = std::move(collector).sorted();
-  if (!override) return declared;
-  Collector only_override(std::nullopt);
-  TRY(only_override.take(*override));
-  Declared forced = std::move(std::move(only_override).sorted().front());
-  const auto found = std::ranges::find(declared, forced.framework, &Declared::framework);
-  if (found == declared.end()) {
-    declared.insert(declared.begin(), std::move(forced));
-  } else {
-    forced.extras = found->extras;
-    *found = std::move(forced);
+  Frameworks frameworks{.declared = std::move(collector).sorted(), .left_out = {}};
+  if (!forced) return frameworks;
+  const auto found = std::ranges::find(frameworks.declared, forced->framework, &Declared::framework);
+  if (found != frameworks.declared.end()) {
+    forced->extras = found->extras;
+    forced->numpy = found->numpy;
+    *found = std::move(*forced);
+    return frameworks;
   }
-  return declared;
+  for (const auto& other : frameworks.declared) leave_out(other, needs, frameworks.left_out);
+  frameworks.declared = {std::move(*forced)};
+  return frameworks;
 }
 
 }  // namespace startrail::catalog

@@ -30,12 +30,11 @@ std::string sm(std::string_view text) {
   return fmt::format("sm_{}{}", value.major, value.minor);
 }
 
-// A framework whose wheel is the CPU build until an extra brings the libraries, and that has no such extra.
-bool runs_on_the_cpu_anyway(const Combination& row) {
-  return row.cpu_index.empty() && row.gpu_extra.empty();
-}
-
 }  // namespace
+
+bool runs_on_the_cpu_anyway(const Combination& row) {
+  return row.cpu_index.empty() && row.gpu_extra.empty() && row.gpu_wheels.empty();
+}
 
 Hardware hardware_of(const machine::Machine& machine) {
   Hardware hardware{.driver = machine.driver, .gpus = {}};
@@ -51,7 +50,8 @@ bool covers(const Combination& row, const machine::Gpu& gpu) {
     const Capability built = capability(text);
     return built.major == wanted.major && built.minor <= wanted.minor;
   });
-  return kernel || (row.ptx && capability(row.architectures.back()) <= wanted);
+  const bool within_reach = row.ptx_until.empty() || wanted <= capability(row.ptx_until);
+  return kernel || (row.ptx && within_reach && capability(row.architectures.back()) <= wanted);
 }
 
 std::optional<Clash> clash_of(const Combination& row, const Hardware& hardware) {

@@ -25,12 +25,16 @@ struct Clash {
 };
 
 // A kernel for X.y runs on GPUs X.z with z ≥ y; PTX of the newest architecture is compiled for newer GPUs
-// (CUDA C++ programming guide, "Binary compatibility" and "PTX compatibility").
+// (CUDA C++ programming guide, "Binary compatibility" and "PTX compatibility"), as far as the row's libraries go:
+// cuDNN is forward compatible with newer GPUs from 9.0 on only (cuDNN's support matrix).
 [[nodiscard]] bool covers(const Combination& row, const machine::Gpu& gpu);
 
 // The first thing that keeps the row from running; nullopt when it runs, or when it brings no GPU libraries and
 // runs on the CPU anyway.
 [[nodiscard]] std::optional<Clash> clash_of(const Combination& row, const Hardware& hardware);
+
+// Its wheel runs on the CPU until an extra or other wheels bring the GPU libraries, and it has neither.
+[[nodiscard]] bool runs_on_the_cpu_anyway(const Combination& row);
 
 // What the kernel driver would have to be: "580", or all of "525.60.13" when the branch is right but too early.
 [[nodiscard]] std::string shown_floor(const Combination& row, const machine::Driver& driver);

@@ -57,14 +57,17 @@ bool is_end(std::string_view rest) {
 }
 
 // One line into `table`, which a "[[name]]" line replaces by a new one.
-std::optional<std::string_view> read_line(std::string_view line, Json& root, Json*& table) {
+std::optional<std::string_view> read_line(std::string_view line, int number, PlainToml& document, Json*& table) {
   line = without_blanks(line);
   if (is_end(line)) return std::nullopt;
   if (line.starts_with("[[")) {
     const auto end = line.find("]]");
     if (end == std::string_view::npos || !is_end(without_blanks(line.substr(end + 2)))) return "a table's name";
-    Json& tables = root[std::string(line.substr(2, end - 2))];
+    const std::string name(line.substr(2, end - 2));
+    Json& tables = document.root[name];
+    if (!tables.is_null() && !tables.is_array()) return "a table's name that is no key";
     table = &tables.emplace_back(Json::object());
+    document.lines[name].push_back(number);
     return std::nullopt;
   }
   const auto equals = line.find('=');
@@ -80,18 +83,18 @@ std::optional<std::string_view> read_line(std::string_view line, Json& root, Jso
 
 }  // namespace
 
-Result<Json> parse_plain_toml(std::string_view text, std::string_view name) {
-  Json root = Json::object();
-  Json* table = &root;
+Result<PlainToml> parse_plain_toml(std::string_view text, std::string_view name) {
+  PlainToml document{.root = Json::object(), .lines = {}};
+  Json* table = &document.root;
   int number = 0;
   while (!text.empty()) {
     const auto end = std::min(text.find('\n'), text.size());
     ++number;
-    if (const auto wanted = read_line(text.substr(0, end), root, table))
+    if (const auto wanted = read_line(text.substr(0, end), number, document, table))
       return fail(ErrorCode::corrupt, fmt::format("{}:{}: expected {}", name, number, *wanted));
     text.remove_prefix(std::min(end + 1, text.size()));
   }
-  return root;
+  return document;
 }
 
 }  // namespace startrail::catalog

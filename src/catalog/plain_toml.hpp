@@ -2,15 +2,23 @@
 // looks into the catalog; this takes a fraction of one. A test compares both readings.
 #pragma once
 
+#include <map>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.hpp"
-#include "base/json_fwd.hpp"
+#include "base/json.hpp"
 
 namespace startrail::catalog {
 
+struct PlainToml {
+  Json root;
+  std::map<std::string, std::vector<int>> lines;  // of each "[[table]]", in order
+};
+
 // Lines of `key = "text"`, `key = true|false`, `key = ["text", …]`, `[[table]]`, and comments. Texts have no
 // escapes. Errors: corrupt, naming `name` and the line.
-[[nodiscard]] Result<Json> parse_plain_toml(std::string_view text, std::string_view name);
+[[nodiscard]] Result<PlainToml> parse_plain_toml(std::string_view text, std::string_view name);
 
 }  // namespace startrail::catalog

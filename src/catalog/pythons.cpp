@@ -47,7 +47,8 @@ std::string joined(const std::vector<std::string>& words) {
 }  // namespace
 
 const std::vector<Offer>& offers() {
-  static const std::vector<Offer> s_offers{{"3.11", "bookworm"}, {"3.13", "trixie"}, {"3.9", "bullseye"}};
+  static const std::vector<Offer> s_offers{
+      {"3.11", "bookworm", "2.36"}, {"3.13", "trixie", "2.41"}, {"3.9", "bullseye", "2.31"}};
   return s_offers;
 }
 

@@ -14,7 +14,7 @@
 namespace startrail::catalog {
 
 struct Offer {
-  std::string_view minor, suite;
+  std::string_view minor, suite, glibc;
 };
 // Debian's own Python of each suite, in order of preference: the middle one has the most wheels, the newest
 // comes next, the oldest last.

@@ -9,10 +9,6 @@
 namespace startrail::catalog {
 namespace {
 
-bool has_python(const Combination& row, std::string_view minor) {
-  return std::ranges::find(row.pythons, minor) != row.pythons.end();
-}
-
 bool has_offered_python(const Combination& row, const PythonDemand& demand) {
   const bool any = !is_offered(demand);
   return std::ranges::any_of(offers(), [&](const Offer& offer) {
@@ -122,16 +118,78 @@ Error python_refusal(const Declared& declared, const Rows& working, const Hardwa
   return error;
 }
 
+namespace {
+
+std::string told(const Pin& pin) {
+  return fmt::format("{} ({})", pin.as_written, pin.where);
+}
+
+// "torchvision==0.15.1 (requirements.txt:2) goes with torch 2.0, not with torch==1.11.0 (requirements.txt:1)".
+Error pair_refusal(const Declared& declared, const Pin& companion, const Combination& asked,
+                   const Combination* fitting) {
+  const std::string own = declared.pins.empty() ? declared.title() : told(declared.pins.front());
+  Error error = base::error(
+      ErrorCode::refused,
+      fitting == nullptr ? fmt::format("no torch of the catalog goes with {}, and {} goes with {} {}", told(companion),
+                                       own, companion.package, series_of(asked, companion.package))
+                         : fmt::format("{} goes with torch {}, not with {}", told(companion), fitting->series, own));
+  error.with_context(fmt::format("each release of {} is built for one release of torch", companion.package));
+  error.with_hint(fmt::format("write `{}=={}.*` ({}), which goes with torch {}", companion.package,
+                              series_of(asked, companion.package), companion.where, asked.series));
+  if (fitting != nullptr && !declared.pins.empty())
+    error.with_hint(fmt::format("or `torch=={}` ({}), which goes with {}", fitting->newest, declared.pins.front().where,
+                                companion.as_written));
+  return error;
+}
+
+// The first pin on torchvision or torchaudio that no torch that is allowed otherwise goes with.
+std::optional<Error> companion_refusal(const Declared& declared) {
+  const Rows rows = rows_of(declared.framework, "");
+  const auto asked = std::ranges::find_if(rows, [&](const auto* row) { return declared.pins_admit(*row); });
+  if (asked == rows.end()) return std::nullopt;
+  for (const Pin& companion : declared.companions) {
+    const auto goes_with = [&](const Combination* row) {
+      const std::string& series = series_of(*row, companion.package);
+      return !series.empty() && companion.versions.admits_series(series);
+    };
+    if (std::ranges::any_of(rows, [&](const auto* row) { return declared.pins_admit(*row) && goes_with(row); }))
+      continue;
+    if (series_of(**asked, companion.package).empty()) continue;
+    const auto fitting = std::ranges::find_if(rows, goes_with);
+    return pair_refusal(declared, companion, **asked, fitting == rows.end() ? nullptr : *fitting);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 Error pins_refusal(const Declared& declared, const Hardware& hardware, const PythonDemand& demand) {
+  if (auto pair = companion_refusal(declared)) return std::move(*pair);
   std::vector<std::string> pins;
-  for (const auto* list : {&declared.pins, &declared.torchvision})
-    for (const Pin& pin : *list) pins.push_back(fmt::format("{} ({})", pin.as_written, pin.where));
+  for (const auto* list : {&declared.pins, &declared.companions})
+    for (const Pin& pin : *list) pins.push_back(told(pin));
   Error error = base::error(ErrorCode::refused,
                             fmt::format("no release of {} satisfies {}", declared.framework, fmt::join(pins, " and ")));
   const Rows rows = rows_of(declared.framework, "");
   error.with_context(
       fmt::format("the catalog has {} {} to {}", declared.framework, rows.back()->series, rows.front()->series));
   hint_newest(error, newest_that_works(declared.framework, hardware, demand));
+  return error;
+}
+
+Error numpy_refusal(const Declared& declared, const Combination& row, const Hardware& hardware,
+                    const PythonDemand& demand) {
+  const Pin& numpy = *declared.numpy_against(row);
+  Error error =
+      base::error(ErrorCode::refused, fmt::format("{} is built for numpy 1, but the project asks for {}",
+                                                  declared.exact ? declared.title() : title(row), numpy.as_written));
+  error.with_context(fmt::format("read from {} and {}", declared.places(), numpy.where));
+  error.with_hint(fmt::format("write `numpy<2` instead of {} ({})", numpy.as_written, numpy.where));
+  const Combination* oldest = nullptr;
+  for (const Combination* other : rows_of(declared.framework, ""))
+    if (other->numpy.empty() && has_offered_python(*other, demand) && !clash_of(*other, hardware)) oldest = other;
+  if (oldest != nullptr)
+    error.with_hint(fmt::format("{} is the oldest here that is built for numpy 2", framework_flag(*oldest)));
   return error;
 }
 

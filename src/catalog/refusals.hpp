@@ -24,8 +24,12 @@ namespace startrail::catalog {
 [[nodiscard]] Error python_refusal(const Declared& declared, const Rows& working, const Hardware& hardware,
                                    const PythonDemand& demand);
 
-// No release satisfies all pins.
+// No release satisfies all pins; a pair of torch and torchvision or torchaudio that don't go together is named.
 [[nodiscard]] Error pins_refusal(const Declared& declared, const Hardware& hardware, const PythonDemand& demand);
+
+// Every row that the pins allow, `row` first among them, is built for numpy 1, and the project pins numpy 2.
+[[nodiscard]] Error numpy_refusal(const Declared& declared, const Combination& row, const Hardware& hardware,
+                                  const PythonDemand& demand);
 
 // tensorflow-gpu 2.12 and newer exist only to say that they can't be installed.
 [[nodiscard]] Error stub_refusal(const Declared& declared);

@@ -6,12 +6,23 @@
 
 #include "base/json.hpp"
 #include "catalog/plain_toml.hpp"
-#include "catalog_data.hpp"
+#include "catalog/pythons.hpp"
 #include "machine/versions.hpp"
 #include "project/version.hpp"
 
 namespace startrail::catalog {
 namespace {
+
+constexpr std::string_view k_no_driver_rule = "";
+
+std::vector<Source> sources_of(const Json& document) {
+  std::vector<Source> sources;
+  for (const Json& item : base::member(document, "source"))
+    sources.push_back({.name = base::string_at(item, "name"),
+                       .text = base::string_at(item, "text"),
+                       .facts = base::strings_at(item, "facts")});
+  return sources;
+}
 
 Combination row_from(const Json& file, const Json& item) {
   return {.framework = base::string_at(file, "framework"),
@@ -24,15 +35,22 @@ Combination row_from(const Json& file, const Json& item) {
           .driver_floor = base::string_at(item, "driver_floor"),
           .architectures = base::strings_at(item, "architectures"),
           .ptx = base::boolean_at(item, "ptx"),
+          .ptx_until = base::string_at(item, "ptx_until"),
           .glibc_floor = base::string_at(item, "glibc_floor"),
           .gpu_extra = base::string_at(item, "gpu_extra"),
           .gpu_extra_since = base::string_at(item, "gpu_extra_since"),
-          .tag = {},
-          .index = {},
+          .tag = base::string_at(item, "tag"),
+          .index = base::string_at(item, "index"),
           .cpu_index = base::string_at(file, "cpu_index"),
-          .status = base::string_at(item, "status", base::string_at(file, "status")),
+          .status = "declared",
           .source = base::string_at(item, "source"),
-          .torchvision = base::string_at(item, "torchvision")};
+          .torchvision = base::string_at(item, "torchvision"),
+          .torchaudio = base::string_at(item, "torchaudio"),
+          .numpy = base::string_at(item, "numpy"),
+          .companions = base::strings_at(item, "companions"),
+          .gpu_wheels = base::strings_at(item, "gpu_wheels"),
+          .environment = base::strings_at(item, "environment"),
+          .driver_rule = base::string_at(file, "driver_rule", k_no_driver_rule)};
 }
 
 // cuDNN and NCCL of another CUDA's build are not known: better none than the default build's.
@@ -49,22 +67,101 @@ Combination build_of(const Combination& row, const Json& item) {
   return build;
 }
 
-Result<void> check_row(const Combination& row, std::string_view name) {
-  if (row.framework.empty() || row.series.empty() || row.newest.empty() || row.pythons.empty() ||
-      row.driver_floor.empty() || row.architectures.empty() || row.source.empty() ||
-      row.tag.empty() != row.index.empty())
-    return fail(ErrorCode::corrupt, fmt::format("{}: the row `{}` lacks a field", name, title(row)));
-  return {};
+// What choosing relies on; nullopt when the row has it.
+std::optional<std::string_view> lacks(const Combination& row) {
+  if (row.framework.empty()) return "framework";
+  if (row.series.empty()) return "series";
+  if (row.newest.empty()) return "newest";
+  if (row.pythons.empty()) return "pythons";
+  if (row.driver_floor.empty()) return "driver_floor";
+  if (row.architectures.empty()) return "architectures";
+  if (row.source.empty()) return "source";
+  if (!row.tag.empty() && row.index.empty()) return "index";
+  return std::nullopt;
 }
 
-std::vector<Combination> read_all() {
-  std::vector<Combination> all;
-  for (const auto& [name, toml] : k_catalog_files) {
-    auto rows = parse_rows(toml, name);
-    // The files are compiled in and a test reads each: what fails here can only be a fault of the build.
-    if (rows) all.insert(all.end(), rows->begin(), rows->end());
+bool are_numbers(const std::vector<std::string>& texts) {
+  return std::ranges::all_of(texts, [](const auto& text) { return machine::version_numbers(text).size() == 2; });
+}
+
+std::optional<std::string> fault_of(const Combination& row) {
+  if (const auto field = lacks(row)) return fmt::format("lacks the field `{}`", *field);
+  if (!are_numbers({row.series})) return fmt::format("has the series `{}`, which is not like \"2.6\"", row.series);
+  if (!row.newest.starts_with(row.series + "."))
+    return fmt::format("has `newest = \"{}\"`, which is no release of {}", row.newest, row.series);
+  if (!are_numbers(row.pythons)) return "has `pythons` that are not like \"3.11\"";
+  if (!are_numbers(row.architectures)) return "has `architectures` that are not like \"8.6\"";
+  if (machine::version_numbers(row.driver_floor).size() < 2)
+    return fmt::format("has the driver floor `{}`, which is not like \"525.60.13\"", row.driver_floor);
+  return std::nullopt;
+}
+
+// Reads one file; remembers the line of each row, for errors.
+class Reader {
+ public:
+  Reader(const PlainToml& file, std::string_view name, std::span<const Combination> beside)
+      : m_file(file),
+        m_name(name),
+        m_beside(beside),
+        m_sources(std::make_shared<const std::vector<Source>>(sources_of(file.root))) {}
+
+  Result<std::vector<Combination>> read() {
+    const Json& rows = base::member(m_file.root, "row");
+    for (std::size_t i = 0; i < rows.size(); ++i) TRY(take(row_from(m_file.root, rows[i]), line_of("row", i)));
+    m_plain = m_rows.size();
+    const Json& builds = base::member(m_file.root, "build");
+    for (std::size_t i = 0; i < builds.size(); ++i) TRY(take_build(builds[i], line_of("build", i)));
+    return std::move(m_rows);
   }
-  return all;
+
+ private:
+  [[nodiscard]] int line_of(const std::string& table, std::size_t index) const {
+    return m_file.lines.at(table).at(index);
+  }
+
+  [[nodiscard]] std::unexpected<Error> bad(int line, const std::string& what) const {
+    return fail(ErrorCode::corrupt, fmt::format("{}:{}: {}", m_name, line, what));
+  }
+
+  Result<void> take(Combination row, int line) {
+    if (const auto fault = fault_of(row)) return bad(line, fmt::format("the row `{}` {}", title(row), *fault));
+    row.file = m_name;
+    row.sources = m_sources;
+    m_rows.push_back(std::move(row));
+    return {};
+  }
+
+  Result<void> take_build(const Json& item, int line) {
+    for (const auto& series : base::strings_at(item, "series")) {
+      const Combination* found = plain_row(series);
+      if (found == nullptr) return bad(line, fmt::format("a build names {}, which has no row", series));
+      TRY(take(build_of(*found, item), line));
+    }
+    return {};
+  }
+
+  [[nodiscard]] const Combination* plain_row(const std::string& series) const {
+    const auto is_it = [&](const Combination& row) { return row.series == series && row.tag.empty(); };
+    for (std::size_t i = 0; i < m_plain; ++i)
+      if (is_it(m_rows[i])) return &m_rows[i];
+    const std::string framework = base::string_at(m_file.root, "framework");
+    for (const auto& row : m_beside)
+      if (row.framework == framework && is_it(row)) return &row;
+    return nullptr;
+  }
+
+  const PlainToml& m_file;
+  std::string m_name;
+  std::span<const Combination> m_beside;
+  std::shared_ptr<const std::vector<Source>> m_sources;
+  std::vector<Combination> m_rows;
+  std::size_t m_plain = 0;
+};
+
+void sort_newest_first(std::vector<Combination>& rows) {
+  std::ranges::stable_sort(rows, [](const Combination& a, const Combination& b) {
+    return a.series != b.series ? is_newer(a.series, b.series) : a.tag.empty() && !b.tag.empty();
+  });
 }
 
 std::string framework_of(std::string_view package) {
@@ -82,30 +179,41 @@ std::string title(const Combination& row) {
   return fmt::format("{} {}{}{}", row.framework, row.series, row.tag.empty() ? "" : "+", row.tag);
 }
 
-Result<std::vector<Combination>> parse_rows(std::string_view toml, std::string_view name) {
-  const Json document = TRY(parse_plain_toml(toml, name));
-  std::vector<Combination> rows;
-  for (const Json& item : base::member(document, "row")) rows.push_back(row_from(document, item));
-  const std::size_t plain = rows.size();
-  for (const Json& item : base::member(document, "build"))
-    for (const auto& series : base::strings_at(item, "series")) {
-      const auto found = std::find_if(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(plain),
-                                      [&](const Combination& row) { return row.series == series; });
-      if (found == rows.begin() + static_cast<std::ptrdiff_t>(plain))
-        return fail(ErrorCode::corrupt, fmt::format("{}: a build names {}, which has no row", name, series));
-      const Combination build = build_of(*found, item);
-      rows.push_back(build);
-    }
-  for (const auto& row : rows) TRY(check_row(row, name));
-  std::ranges::stable_sort(rows, [](const Combination& a, const Combination& b) {
-    return a.series != b.series ? is_newer(a.series, b.series) : a.tag.empty() && !b.tag.empty();
-  });
+bool has_python(const Combination& row, std::string_view minor) {
+  if (std::ranges::find(row.pythons, minor) == row.pythons.end()) return false;
+  const auto offer = std::ranges::find(offers(), minor, &Offer::minor);
+  return offer == offers().end() || !machine::older(offer->glibc, row.glibc_floor);
+}
+
+Result<std::vector<Combination>> parse_rows(std::string_view toml, std::string_view name,
+                                            std::span<const Combination> beside) {
+  const PlainToml file = TRY(parse_plain_toml(toml, name));
+  auto rows = TRY(Reader(file, name, beside).read());
+  sort_newest_first(rows);
   return rows;
 }
 
-const std::vector<Combination>& combinations() {
-  static const std::vector<Combination> s_all = read_all();
-  return s_all;
+std::vector<Combination> with_own_rows(std::vector<Combination> compiled_in, std::vector<Combination> own) {
+  for (auto& row : own) {
+    row.provider = Provider::user;
+    const auto same = std::ranges::find_if(compiled_in, [&](const Combination& other) {
+      return other.framework == row.framework && other.series == row.series && other.tag == row.tag;
+    });
+    if (same == compiled_in.end())
+      compiled_in.push_back(std::move(row));
+    else
+      *same = std::move(row);
+  }
+  std::ranges::stable_sort(compiled_in, {}, &Combination::framework);
+  std::vector<Combination> all;
+  while (!compiled_in.empty()) {
+    const auto end = std::ranges::upper_bound(compiled_in, compiled_in.front().framework, {}, &Combination::framework);
+    std::vector<Combination> group(std::make_move_iterator(compiled_in.begin()), std::make_move_iterator(end));
+    compiled_in.erase(compiled_in.begin(), end);
+    sort_newest_first(group);
+    all.insert(all.end(), std::make_move_iterator(group.begin()), std::make_move_iterator(group.end()));
+  }
+  return all;
 }
 
 Rows rows_of(std::string_view framework, std::string_view tag) {
@@ -127,29 +235,6 @@ const Combination* find(std::string_view framework, std::string_view version) {
     if (row.tag.empty()) found = &row;
   }
   return found;
-}
-
-Json to_json(const Combination& row) {
-  const auto text_or_null = [](const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); };
-  return {{"framework", row.framework},
-          {"series", row.series},
-          {"newest", row.newest},
-          {"cuda", text_or_null(row.cuda)},
-          {"cudnn", text_or_null(row.cudnn)},
-          {"nccl", text_or_null(row.nccl)},
-          {"pythons", row.pythons},
-          {"driver_floor", text_or_null(row.driver_floor)},
-          {"architectures", row.architectures},
-          {"ptx", row.ptx},
-          {"glibc_floor", text_or_null(row.glibc_floor)},
-          {"gpu_extra", text_or_null(row.gpu_extra)},
-          {"gpu_extra_since", text_or_null(row.gpu_extra_since)},
-          {"tag", text_or_null(row.tag)},
-          {"index", text_or_null(row.index)},
-          {"cpu_index", text_or_null(row.cpu_index)},
-          {"torchvision", text_or_null(row.torchvision)},
-          {"status", row.status},
-          {"source", row.source}};
 }
 
 }  // namespace startrail::catalog

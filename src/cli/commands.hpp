@@ -23,6 +23,7 @@ struct Command {
 };
 [[nodiscard]] std::span<const Command> commands();
 [[nodiscard]] std::span<const Command> image_commands();
+[[nodiscard]] std::span<const Command> catalog_commands();
 
 // The command `words` begin with, run; errors and help as well. The body of main.
 [[nodiscard]] int dispatch(Words words);
@@ -43,14 +44,19 @@ int diff_command(Words words);
 int image_command(Words words);
 int image_build_command(Words words);
 int image_list_command(Words words);
-int image_inspect_command(Words words);
 int image_save_command(Words words);
 int image_load_command(Words words);
 int image_import_command(Words words);
+int image_inspect_command(Words words);
 int image_push_command(Words words);
 int image_pull_command(Words words);
 int image_prune_command(Words words);
 int image_verify_store_command(Words words);
+int catalog_command(Words words);
+int catalog_list_command(Words words);
+int catalog_show_command(Words words);
+int catalog_choose_command(Words words);
+int catalog_check_command(Words words);
 // Not for people: this program started again by itself.
 int supervise_command(Words words);
 int contain_command(Words words);

@@ -23,6 +23,7 @@ constexpr std::array k_commands{
     Command{"diff", "Show what differed between two runs", Group::daily, diff_command},
     Command{"doctor", "Find the cause behind an error", Group::daily, doctor_command},
     Command{"image", "Build, list and remove images", Group::manage, image_command},
+    Command{"catalog", "Show combinations, and what would be chosen", Group::manage, catalog_command},
     Command{"supervise", "", Group::hidden, supervise_command},
     Command{"contain", "", Group::hidden, contain_command},
     Command{"bytecode", "", Group::hidden, bytecode_command},
@@ -32,13 +33,20 @@ constexpr std::array k_image_commands{
     Command{"build", "Make the image of a project or a lock", Group::manage, image_build_command},
     Command{"list", "List the images that are here", Group::manage, image_list_command},
     Command{"inspect", "Show what an image is made of", Group::manage, image_inspect_command},
-    Command{"push", "Copy an image into a registry", Group::manage, image_push_command},
-    Command{"pull", "Copy an image from a registry", Group::manage, image_pull_command},
-    Command{"prune", "Remove images that are no longer used", Group::manage, image_prune_command},
     Command{"save", "Write an image to a file", Group::manage, image_save_command},
     Command{"load", "Take an image from a file", Group::manage, image_load_command},
     Command{"import", "Make an image of a root filesystem", Group::manage, image_import_command},
+    Command{"push", "Copy an image into a registry", Group::manage, image_push_command},
+    Command{"pull", "Copy an image from a registry", Group::manage, image_pull_command},
+    Command{"prune", "Remove images that are no longer used", Group::manage, image_prune_command},
     Command{"verify-store", "Check every stored file against its hash", Group::manage, image_verify_store_command},
+};
+
+constexpr std::array k_catalog_commands{
+    Command{"list", "List the combinations", Group::manage, catalog_list_command},
+    Command{"show", "Show everything that is known of one", Group::manage, catalog_show_command},
+    Command{"choose", "Show what `run` would choose, and why", Group::manage, catalog_choose_command},
+    Command{"check", "Check the catalog's facts", Group::manage, catalog_check_command},
 };
 
 std::string list_of(std::span<const Command> listed, Group group) {
@@ -74,6 +82,18 @@ std::string image_overview() {
       "  trail image prune --unused 30d   Make room\n"
       "\nCommands:\n{}\n`trail help image COMMAND` shows a command's options.\n",
       list_of(k_image_commands, Group::manage));
+}
+
+std::string catalog_overview() {
+  return fmt::format(
+      "Show which framework, CUDA and Python go together, and what would be chosen.\n"
+      "\nUsage: trail catalog COMMAND [OPTIONS]\n"
+      "\nExamples:\n"
+      "  trail catalog list               See all combinations\n"
+      "  trail catalog show pytorch:2.6   See one, and where each fact was read\n"
+      "  trail catalog choose --explain   See what the present folder would get, and why\n"
+      "\nCommands:\n{}\n`trail help catalog COMMAND` shows a command's options.\n",
+      list_of(k_catalog_commands, Group::manage));
 }
 
 const Command* find(std::span<const Command> among, std::string_view name) {
@@ -118,11 +138,17 @@ int dispatch_among(std::span<const Command> among, std::string_view prefix, std:
 int help(Words words) {
   static const std::vector<std::string> s_help{"--help"};
   if (words.empty()) return dispatch_among(k_commands, "", overview, s_help);
-  const bool is_image = words.front() == "image" && words.size() > 1;
-  const auto among = is_image ? image_commands() : commands();
-  const std::string& word = is_image ? words[1] : words[0];
-  if (const Command* command = find(among, word)) return command->run(s_help);
-  return unknown(among, word, is_image ? " image" : "", words);
+  auto among = commands();
+  std::string prefix;
+  for (const auto& [noun, group] : {std::pair{"image", image_commands()}, {"catalog", catalog_commands()}})
+    if (words.front() == noun && words.size() > 1) {
+      among = group;
+      prefix = fmt::format(" {}", noun);
+      words = words.subspan(1);
+      break;
+    }
+  if (const Command* command = find(among, words.front())) return command->run(s_help);
+  return unknown(among, words.front(), prefix, words);
 }
 
 }  // namespace
@@ -130,12 +156,19 @@ int help(Words words) {
 std::span<const Command> commands() {
   return k_commands;
 }
+std::span<const Command> catalog_commands() {
+  return k_catalog_commands;
+}
 std::span<const Command> image_commands() {
   return k_image_commands;
 }
 
 int image_command(Words words) {
   return dispatch_among(k_image_commands, " image", image_overview, words);
+}
+
+int catalog_command(Words words) {
+  return dispatch_among(k_catalog_commands, " catalog", catalog_overview, words);
 }
 
 int dispatch(Words words) {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "app/background.hpp"
+#include "app/catalog.hpp"
 #include "app/run_project.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
@@ -11,10 +12,11 @@ namespace startrail::cli {
 namespace {
 
 constexpr Manual k_manual{.name = "image build",
-                          .arguments = "[OPTIONS] [DIR]",
-                          .summary = "Make the image of a project, or of a lock; prints its id.",
+                          .arguments = "[OPTIONS] [DIR | NAME]",
+                          .summary = "Make the image of a project, of a combination, or of a lock; prints its id.",
                           .examples =
                               "  trail image build                              Of the present folder\n"
+                              "  trail image build pytorch:2.6                  Of a combination, without a project\n"
                               "  trail image build --lock pylock.trail.toml     Of this lock\n"};
 
 struct Options {
@@ -35,6 +37,21 @@ Result<Built> build_from_lock(const app::Installation& installation, const machi
   return Built{TRY(app::ensure_image(installation, lock, folder, machine, reporter)), lock::digest(lock)};
 }
 
+// "pytorch:2.6" is a combination, unless a folder has that name.
+bool names_combination(const std::string& text) {
+  std::error_code ignored;
+  return text.find_first_of(":=") != std::string::npos && catalog::is_name(text) && !fs::exists(text, ignored);
+}
+
+Result<Built> build_from_name(const app::Installation& installation, const machine::Machine& machine,
+                              const Options& options, Reporter& reporter) {
+  const auto request = TRY(options.project.request("."));
+  app::Phases phases;
+  const auto locked = TRY(app::lock_combination(installation, machine, *options.folder, request, phases, reporter));
+  return Built{TRY(app::ensure_image(installation, locked.lock, locked.folder, machine, reporter)),
+               lock::digest(locked.lock)};
+}
+
 Result<Built> build_from_folder(const app::Installation& installation, const machine::Machine& machine,
                                 const Options& options, Reporter& reporter) {
   const auto request = TRY(options.project.request(options.folder.value_or(".")));
@@ -51,6 +68,8 @@ Result<Built> build(const app::Installation& installation, const Options& option
   TRY(app::prepare_state(installation));
   const auto machine = machine::survey(installation.host, installation.paths.root, machine::Depth::quick);
   if (options.lock) return build_from_lock(installation, machine, *options.lock, reporter);
+  if (options.folder && names_combination(*options.folder))
+    return build_from_name(installation, machine, options, reporter);
   return build_from_folder(installation, machine, options, reporter);
 }
 

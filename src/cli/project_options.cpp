@@ -20,6 +20,8 @@ Result<std::string> python_minor(const std::string& text) {
 }
 
 Result<std::string> framework_requirement(const std::string& text) {
+  // "pytorch:2.6", as a combination is named everywhere.
+  if (text.find(':') != std::string::npos && catalog::is_name(text)) return TRY(catalog::named(text)).requirement;
   const auto end = text.find_first_of("=<>!~ ");
   const bool has_name = end != 0 && !text.empty() && std::isalpha(static_cast<unsigned char>(text.front())) != 0;
   const auto specifier = project::SpecifierSet::parse(end == std::string::npos ? "" : text.substr(end));
@@ -45,11 +47,15 @@ Result<std::string> requirements_file(const std::string& text) {
 }  // namespace
 
 void ProjectOptions::add_to(CommandLine& line) {
+  add_choice_to(line);
+  line.flag("--upgrade", upgrade, "Choose and resolve anew, forgetting the lock's pins");
+  line.values("-r,--requirements", requirement_files, "FILE", "Read these requirements instead of looking around");
+}
+
+void ProjectOptions::add_choice_to(CommandLine& line) {
   line.flag("--cpu", cpu, "Take the CPU build of the framework");
   line.value("--python", python, "VERSION", "Take this Python, e.g. 3.11");
   line.value("--framework", framework, "NAME==VER", "Take this framework release, e.g. torch==2.10.0");
-  line.flag("--upgrade", upgrade, "Choose and resolve anew, forgetting the lock's pins");
-  line.values("-r,--requirements", requirement_files, "FILE", "Read these requirements instead of looking around");
 }
 
 Result<app::LockRequest> ProjectOptions::request(const std::string& folder) const {

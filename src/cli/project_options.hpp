@@ -17,6 +17,8 @@ struct ProjectOptions {
   std::vector<std::string> requirement_files;
 
   void add_to(CommandLine& line);
+  // Only those that choosing depends on.
+  void add_choice_to(CommandLine& line);
   // Errors: usage, invalid_input, not_found (a requirements file).
   [[nodiscard]] Result<app::LockRequest> request(const std::string& folder) const;
 };

@@ -99,6 +99,7 @@ class Making {
                       .base_recipe = base.recipe,
                       .base_digest = base.digest,
                       .wheels = {},
+                      .environment = m_lock.environment,
                       .parent = {}};
     for (const LockedWheel& wheel : m_contents.wheels)
       manifest.wheels.push_back({wheel.source.name, wheel.source.sha256, wheel.direct_url});

@@ -38,12 +38,14 @@ std::string digest(const Lock& lock) {
   }
   auto system_packages = lock.system_packages;
   std::ranges::sort(system_packages);
-  const Json content{{"schema", 1},
-                     {"python", lock.python},
-                     {"suite", lock.suite},
-                     {"base", lock.base_recipe},
-                     {"system-packages", system_packages},
-                     {"packages", packages}};
+  Json content{{"schema", 1},
+               {"python", lock.python},
+               {"suite", lock.suite},
+               {"base", lock.base_recipe},
+               {"system-packages", system_packages},
+               {"packages", packages}};
+  // Said only where there is something to say, so that other locks keep the digest that they had before.
+  if (!lock.environment.empty()) content["environment"] = lock.environment;
   return base::sha256_hex(base::to_compact_text(content));
 }
 

@@ -65,7 +65,11 @@ std::vector<LateBound> late_bounds(const Lock& lock) {
     const std::string requirement = fmt::format("{}<{}", rule.breaks, rule.from);
     if (std::ranges::find(bounds, requirement, &LateBound::requirement) != bounds.end()) continue;
     bounds.push_back(
-        {.requirement = requirement, .reason = fmt::format("{} {} {}", package->name, package->version, rule.reason)});
+        {.requirement = requirement,
+         .reason = fmt::format("{} {} {}", package->name, package->version, rule.reason),
+         .package = package->name,
+         .broken = rule.breaks,
+         .harm = rule.reason == k_numpy_1 ? LateBound::Harm::binary_interface : LateBound::Harm::some_imports});
   }
   return bounds;
 }

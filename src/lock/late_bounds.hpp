@@ -11,6 +11,9 @@ namespace startrail::lock {
 struct LateBound {
   std::string requirement;  // "numpy<2"
   std::string reason;       // "torch 1.11.0 is built for numpy 1"
+  std::string package;      // "torch", which breaks without the bound
+  std::string broken;       // "numpy"
+  enum class Harm { some_imports, binary_interface } harm = Harm::some_imports;
 };
 
 // The bounds that `lock`, resolved without them, breaks; empty for most.

@@ -53,6 +53,9 @@ struct Lock {
   std::string framework, framework_version;  // "torch", "2.6.0"; "" when there is none
   std::string cuda, cudnn, nccl, driver_floor;
   std::vector<std::string> architectures;
+  // What libraries beside the framework need to be found, "LD_LIBRARY_PATH={site}/nvidia/cudnn/lib"; "{site}" is the
+  // environment's site-packages. Empty for most.
+  std::vector<std::string> environment;
   std::vector<project::SourceFile> inputs;  // what was read, with hashes
   std::string settings_digest;              // build, python and packages asked for by flags and trail.toml
   std::vector<std::string> notes;           // "Python 3.8 asked for, 3.9 taken"
@@ -87,7 +90,8 @@ struct ResolveOptions {
   BaseProvider base;
   std::filesystem::path state_root;      // tools/ (uv, fetched once, pinned by hash) and caches live below
   std::optional<std::string> framework;  // --framework torch==2.10.0
-  bool upgrade = false;                  // forget earlier pins
+  std::string framework_origin = "--framework";
+  bool upgrade = false;  // forget earlier pins
 };
 
 // Resolves with uv: outside the sandbox with --no-build when wheels suffice, else inside, on the base.

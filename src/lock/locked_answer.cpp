@@ -75,6 +75,13 @@ std::string locked_version(const Lock& lock, std::string_view prefix) {
   return "";
 }
 
+bool has_gpu_wheels(const Lock& lock, const catalog::Combination& row) {
+  return !row.gpu_wheels.empty() && std::ranges::all_of(row.gpu_wheels, [&](const std::string& wheel) {
+    const std::string name = wheel.substr(0, wheel.find_first_of("=<>!~ "));
+    return std::ranges::find(lock.packages, name, &LockedPackage::name) != lock.packages.end();
+  });
+}
+
 // Locked wheels know best; the catalog knows what older wheels carry inside.
 void take_libraries(Lock& lock) {
   const auto* row = lock.framework.empty() ? nullptr : catalog::find(lock.framework, lock.framework_version);
@@ -85,11 +92,13 @@ void take_libraries(Lock& lock) {
     lock.cudnn = row->cudnn;
     lock.nccl = row->nccl;
   }
+  lock.environment.clear();
   if (lock.build == project::Build::cpu) {
     lock.cuda = lock.cudnn = lock.nccl = lock.driver_floor = "";
     lock.architectures.clear();
     return;
   }
+  if (row != nullptr && has_gpu_wheels(lock, *row)) lock.environment = row->environment;
   if (const auto version = locked_version(lock, "nvidia-cuda-runtime"); !version.empty() && lock.cuda.empty())
     lock.cuda = version;
   if (const auto version = locked_version(lock, "nvidia-cudnn"); !version.empty()) lock.cudnn = version;

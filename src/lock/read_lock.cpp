@@ -21,6 +21,12 @@
 namespace startrail::lock {
 namespace {
 
+// Only the variables that say where libraries lie: a lock from elsewhere must not reach further.
+bool is_library_variable(std::string_view text) {
+  const std::string_view name = text.substr(0, text.find('='));
+  return text.find('=') != std::string_view::npos && (name == "LD_LIBRARY_PATH" || name == "XLA_FLAGS");
+}
+
 constexpr int k_newest_schema = 1;
 
 bool is_hex(std::string_view text) {
@@ -182,6 +188,10 @@ Result<void> LockReader::read_tool_table(const std::string& python_if_absent) {
   m_lock.nccl = TRY(tool.text("nccl"));
   m_lock.driver_floor = TRY(tool.text("driver-floor"));
   m_lock.architectures = TRY(tool.texts("architectures"));
+  m_lock.environment = TRY(tool.texts("environment"));
+  for (const auto& variable : m_lock.environment)
+    if (!is_library_variable(variable))
+      return tool.corrupt("environment", fmt::format("holds \"{}\", which names no library's place", variable));
   m_lock.settings_digest = TRY(tool.text("settings-digest"));
   if (const std::string root = TRY(tool.text("import-root")); !root.empty()) {
     if (root != "." && root != "src") return tool.corrupt("import-root", "should be \".\" or \"src\"");

@@ -19,12 +19,12 @@ using project::SourceKind;
 constexpr const char* k_catalog = "the catalog";
 
 // "torch==2.10.0" from --framework: takes the place of what the project says of that package, or joins it.
-void apply_framework(std::vector<Requirement>& packages, const std::string& framework) {
+void apply_framework(std::vector<Requirement>& packages, const std::string& framework, const std::string& origin) {
   const auto split = framework.find_first_of("=<>!~[ ");
   Requirement wanted;
   wanted.name = project::normalized_name(framework.substr(0, split));
   wanted.specifier = split == std::string::npos ? "" : framework.substr(split);
-  wanted.origin = {.file = "--framework", .line = 0};
+  wanted.origin = {.file = origin, .line = 0};
   wanted.as_written = framework;
   bool found = false;
   for (auto& package : packages) {
@@ -89,9 +89,12 @@ std::string widened(std::string_view specifier, Width width) {
 }
 
 Request::Request(const project::Requirements& needs, const catalog::Choice& choice,
-                 const std::optional<std::string>& framework)
+                 const std::optional<std::string>& framework, const std::string& framework_origin)
     : m_packages(needs.packages), m_constraints(needs.constraints), m_bounds(choice.bounds) {
-  if (framework) apply_framework(m_packages, *framework);
+  std::erase_if(m_packages, [&](const Requirement& package) {
+    return std::ranges::find(choice.left_out, package.name) != choice.left_out.end();
+  });
+  if (framework) apply_framework(m_packages, *framework, framework_origin);
   for (const auto& line : choice.extra_requirements) {
     Requirement extra;
     const auto split = line.find_first_of("[=<>!~ ");

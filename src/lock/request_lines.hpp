@@ -26,8 +26,9 @@ enum class NamelessFolders { included, left_out };
 
 class Request {
  public:
+  // `framework_origin` says where `framework` was read.
   Request(const project::Requirements& needs, const catalog::Choice& choice,
-          const std::optional<std::string>& framework);
+          const std::optional<std::string>& framework, const std::string& framework_origin = "--framework");
 
   // Lines for `uv pip compile`, sorted, so that the order in which things were read can't matter.
   // `folder` is where uv sees the project.

@@ -53,6 +53,8 @@ class Resolution {
       }
       auto bounded = resolve_under(bounds);
       if (!bounded) {
+        const auto fatal = std::ranges::find(late, LateBound::Harm::binary_interface, &LateBound::harm);
+        if (fatal != late.end()) return fail(broken_interface(*fatal, lock));
         lock.notes.push_back(
             fmt::format("{}, but the requirements don't allow {}", late.front().reason, late.front().requirement));
         return lock;
@@ -61,6 +63,18 @@ class Resolution {
     }
     lock.notes.insert(lock.notes.end(), notes.begin(), notes.end());
     return lock;
+  }
+
+  // A lock whose framework crashes or silently lacks its arrays is none.
+  [[nodiscard]] Error broken_interface(const LateBound& bound, const Lock& lock) const {
+    const auto other = std::ranges::find(lock.packages, bound.broken, &LockedPackage::name);
+    Error reason = error(ErrorCode::refused, fmt::format("{}, and the requirements lead to {} {}", bound.reason,
+                                                         bound.broken, other->version));
+    for (const auto& name : {bound.package, bound.broken})
+      for (const auto& line : m_session.request().origins(name)) reason.with_context(line);
+    return std::move(reason)
+        .with_hint(fmt::format("allow `{}`: no Python here has a resolution with it", bound.requirement))
+        .with_hint(fmt::format("or take a newer {}, one that is built for {} 2", bound.package, bound.broken));
   }
 
   Result<Lock> resolve_under(const std::vector<std::string>& bounds) {

@@ -200,7 +200,7 @@ UvSession::~UvSession() = default;
 
 Result<UvSession> UvSession::open(const project::Requirements& needs, const catalog::Choice& choice,
                                   const machine::Machine& machine, const ResolveOptions& options, Reporter& reporter) {
-  Request request(needs, choice, options.framework);
+  Request request(needs, choice, options.framework, options.framework_origin);
   auto state = std::make_unique<State>(needs, std::move(request), machine, options, reporter);
   state->uv = TRY(ensure_uv(options.state_root, reporter));
   state->configuration = index_configuration();

@@ -94,6 +94,7 @@ std::string tool_table(const Lock& lock) {
   text += pair_of("cuda", lock.cuda) + pair_of("cudnn", lock.cudnn) + pair_of("nccl", lock.nccl);
   text += pair_of("driver-floor", lock.driver_floor);
   text += fmt::format("architectures = {}\n", array_of(lock.architectures));
+  if (!lock.environment.empty()) text += "environment = " + lines_of(lock.environment) + "\n";
   for (const auto& package : lock.packages) text += pair_of("import-root", package.import_root);
   text += pair_of("settings-digest", lock.settings_digest);
   text += "notes = " + lines_of(lock.notes) + "\n";

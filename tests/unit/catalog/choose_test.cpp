@@ -171,7 +171,7 @@ INSTANTIATE_TEST_SUITE_P(
                {"12.0"},
                "2.21",
                k_all,
-               {"tensorflow<2.22"}},
+               {"tensorflow<2.22", "tensorflow>=2.18"}},
         Chosen{"old_tensorflow_gpu", {"tensorflow-gpu==2.8.0"}, "", "", {}, "2.8", {"3.9"}, {"tensorflow<2.22"}},
         Chosen{"jax", {"jax"}, "", "", {}, "0.12", {"3.13", "3.11", "3.9"}, {"jax<0.13"}},
         Chosen{"torch_comes_first", {"jax", "tensorflow", "torch"}, "", "", {}, "2.15", k_all, {"torch<2.16"}}),
@@ -344,10 +344,11 @@ INSTANTIATE_TEST_SUITE_P(
                 "",
                 "",
                 {},
-                "no release of torch satisfies torch==1.11.0 (requirements.txt:1) and torchvision==0.15.1 "
-                "(requirements.txt:2)",
-                "the catalog has torch 1.0 to 2.15",
-                {}},
+                "torchvision==0.15.1 (requirements.txt:2) goes with torch 2.0, not with torch==1.11.0 "
+                "(requirements.txt:1)",
+                "each release of torchvision is built for one release of torch",
+                {"write `torchvision==0.12.*` (requirements.txt:2), which goes with torch 1.11",
+                 "or `torch==2.0.1` (requirements.txt:1)"}},
         Refused{"older_than_the_catalog",
                 {"torch==0.4.1"},
                 "",
@@ -513,7 +514,8 @@ TEST(Choose, tensorflow_gets_the_extra_that_brings_cuda) {
   };
   EXPECT_THAT(extras("tensorflow"), ElementsAre("tensorflow[and-cuda]"));
   EXPECT_THAT(extras("tensorflow==2.14.1"), ElementsAre("tensorflow[and-cuda]"));
-  EXPECT_THAT(extras("tensorflow==2.13.1"), IsEmpty()) << "has no such extra";
+  EXPECT_THAT(extras("tensorflow==2.13.1"), Contains("nvidia-cudnn-cu11==8.6.0.163")) << "has no such extra";
+  EXPECT_THAT(extras("tensorflow==2.13.1"), Not(Contains(HasSubstr("and-cuda"))));
   EXPECT_THAT(extras("tensorflow==2.15.0"), IsEmpty()) << "its extra can't be installed";
   EXPECT_THAT(extras("tensorflow==2.15.1"), ElementsAre("tensorflow[and-cuda]"));
   EXPECT_THAT(extras("tensorflow[and-cuda]"), IsEmpty()) << "asked for already";
@@ -524,9 +526,41 @@ TEST(Choose, tensorflow_gets_the_extra_that_brings_cuda) {
 }
 
 TEST(Choose, tensorflow_that_will_run_on_the_cpu_is_told) {
+  const auto choice = choose(project_with({"tensorflow==2.15.0"}), machine_with("535.183.01", {"8.0"}), {});
+  ASSERT_TRUE(choice);
+  EXPECT_THAT(choice->steps, Contains(AllOf(HasSubstr("tensorflow 2.15.0"), HasSubstr("runs on the CPU"))));
+}
+
+TEST(Choose, old_tensorflow_gets_its_cuda_as_wheels_and_is_told_to_be_unchecked) {
   const auto choice = choose(project_with({"tensorflow==2.11.1"}), machine_with("535.183.01", {"8.0"}), {});
   ASSERT_TRUE(choice);
-  EXPECT_THAT(choice->steps, Contains(AllOf(HasSubstr("tensorflow 2.11.1"), HasSubstr("runs on the CPU"))));
+  EXPECT_THAT(choice->extra_requirements,
+              AllOf(Contains("nvidia-cuda-runtime-cu11==11.8.89"), Contains("nvidia-cudnn-cu11==8.6.0.163")));
+  EXPECT_THAT(choice->steps, Contains(AllOf(HasSubstr("loads CUDA 11.2"), HasSubstr("unchecked on a GPU"))));
+  const auto on_cpu = choose(project_with({"tensorflow==2.11.1"}), machine_with(""), {.build = project::Build::cpu});
+  EXPECT_THAT(on_cpu->extra_requirements, IsEmpty());
+}
+
+TEST(Choose, a_flag_for_a_framework_that_is_not_declared_takes_the_declared_ones_place) {
+  const auto choice = choose(project_with({"tensorflow==2.15.1", "torchvision", "numpy"}), machine_with(""),
+                             {.framework = "jax==0.5.3"});
+  ASSERT_TRUE(choice) << shown(choice);
+  EXPECT_EQ(choice->combination->framework, "jax");
+  EXPECT_THAT(choice->left_out, testing::UnorderedElementsAre("tensorflow", "torchvision"));
+}
+
+TEST(Choose, a_flag_for_one_of_the_declared_frameworks_leaves_the_other) {
+  const auto choice =
+      choose(project_with({"tensorflow==2.15.1", "torch"}), machine_with(""), {.framework = "torch==2.4.1"});
+  ASSERT_TRUE(choice) << shown(choice);
+  EXPECT_THAT(choice->left_out, IsEmpty());
+}
+
+TEST(Choose, the_place_of_the_framework_in_trail_toml_is_named) {
+  const auto choice = choose(project_with({"numpy"}), machine_with("535.183.01"),
+                             {.framework = "torch==2.12.*", .framework_origin = "trail.toml:2"});
+  ASSERT_FALSE(choice);
+  EXPECT_THAT(choice.error().context, Contains(HasSubstr("read from trail.toml:2")));
 }
 
 TEST(Choose, tensorflow_gpu_is_kept_off_its_stub) {

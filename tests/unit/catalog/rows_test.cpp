@@ -34,17 +34,18 @@ TEST(CatalogFiles, are_read_by_the_small_reader_as_a_full_parser_reads_them) {
     const auto plain = parse_plain_toml(text, name);
     ASSERT_TRUE(full && plain) << name;
     // Tables of a TOML document have no order.
-    EXPECT_EQ(nlohmann::json::parse(full->root.dump()), nlohmann::json::parse(plain->dump())) << name;
+    EXPECT_EQ(nlohmann::json::parse(full->root.dump()), nlohmann::json::parse(plain->root.dump())) << name;
   }
 }
 
 TEST(CatalogFiles, every_file_gives_whole_rows) {
   for (const auto& [name, text] : k_catalog_files) {
+    if (name == "catalog/verified.toml") continue;
     const auto rows = parse_rows(text, name);
     ASSERT_TRUE(rows) << base::to_text(rows.error());
     EXPECT_GE(rows->size(), 5U) << name;
   }
-  EXPECT_EQ(k_catalog_files.size(), 3U);
+  EXPECT_EQ(k_catalog_files.size(), 4U) << "a file for each framework, and one of verifications";
 }
 
 TEST(CatalogFiles, rows_are_newest_first_and_unique) {
@@ -80,13 +81,13 @@ TEST(CatalogFiles, a_fact_that_is_missing_is_named) {
   const auto rows = parse_rows("framework = \"torch\"\n[[row]]\nseries = \"2.6\"\nnewest = \"2.6.0\"\n", "x.toml");
   ASSERT_FALSE(rows);
   EXPECT_EQ(rows.error().code, ErrorCode::corrupt);
-  EXPECT_EQ(rows.error().message, "x.toml: the row `torch 2.6` lacks a field");
+  EXPECT_EQ(rows.error().message, "x.toml:2: the row `torch 2.6` lacks the field `pythons`");
 }
 
 TEST(CatalogFiles, a_build_of_a_series_without_a_row_is_named) {
   const auto rows = parse_rows("framework = \"torch\"\n[[build]]\ntag = \"cu1\"\nseries = [\"9.9\"]\n", "x.toml");
   ASSERT_FALSE(rows);
-  EXPECT_EQ(rows.error().message, "x.toml: a build names 9.9, which has no row");
+  EXPECT_EQ(rows.error().message, "x.toml:2: a build names 9.9, which has no row");
 }
 
 TEST(PlainToml, what_it_does_not_read_is_refused_with_its_line) {
