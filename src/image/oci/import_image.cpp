@@ -235,19 +235,28 @@ class Import {
     const std::string key = "base-" + digest;
     const base::FileLock lock = TRY(m_store.lock(key));
     if (has_base()) return {};
-    const fs::path staging = m_store.staging(key);
+    TRY(or_nothing(key, fill_base(tree, m_store.staging(key))));
+    TRY(m_store.publish(key, m_store.folder("bases") / digest));
+    // Its files live on in the base.
+    return m_store.discard(m_store.layer(diff_id));
+  }
+
+  Result<void> fill_base(const MergedTree& tree, const fs::path& staging) {
     TRY(base::make_directories(staging / "root"));
     TRY(base::make_directories(m_store.folder("bases")));
     TRY(tree.make(m_store, staging / "root"));
-    const Json meta{{"digest", digest},
+    const Json meta{{"digest", m_claim->manifest.base_digest},
                     {"size", tree.size()},
                     {"suite", base::string_at(m_claim->details, "suite")},
                     {"created", base::to_text(base::now())},
                     {"origin", m_source.name()}};
-    TRY(base::write_file_atomic(staging / "meta.json", base::to_pretty_text(meta), 0644));
-    TRY(m_store.publish(key, m_store.folder("bases") / digest));
-    // Its files live on in the base.
-    return m_store.discard(m_store.layer(diff_id));
+    return base::write_file_atomic(staging / "meta.json", base::to_pretty_text(meta), 0644);
+  }
+
+  // Nothing half-made stays behind a failure.
+  Result<void> or_nothing(const std::string& key, Result<void> made) const {
+    if (!made) (void)base::remove_tree(m_store.staging(key));
+    return made;
   }
 
   Result<void> make_foreign(const std::string& id) {
@@ -276,20 +285,22 @@ class Import {
     const std::string key = "pulled-" + m_store.image(id).filename().string();
     const base::FileLock lock = TRY(m_store.lock(key));
     if (find(id)) return {};
-    const fs::path staging = m_store.staging(key);
+    TRY(or_nothing(key, fill_image(m_store.staging(key), manifest, std::move(details), layers)));
+    return m_store.publish(key, m_store.image(id));
+  }
+
+  Result<void> fill_image(const fs::path& staging, const std::string& manifest, Json details,
+                          const std::vector<std::string>& layers) {
     TRY(base::make_directories(staging / "tree"));
     const MergedTree tree = TRY(merged_layers(m_store, layers));
-    auto made = tree.make(m_store, staging / "tree");
-    if (!made) {
-      (void)base::remove_tree(staging);
-      return made;
+    TRY(tree.make(m_store, staging / "tree"));
+    if (!m_claim) {
+      details["size_bytes"] = tree.size();
+      TRY(base::write_file_atomic(staging / "config.json", base::to_compact_text(m_config.whole), 0444));
     }
-    if (!m_claim) details["size_bytes"] = tree.size();
-    TRY(base::write_file_atomic(staging / "manifest.json", manifest, 0444));
     TRY(base::write_file_atomic(staging / "details.json", base::to_pretty_text(with_origin(std::move(details))), 0444));
     TRY(base::write_file_atomic(staging / "layers.json", layers_text(layers), 0444));
-    if (!m_claim) TRY(base::write_file_atomic(staging / "config.json", base::to_compact_text(m_config.whole), 0444));
-    return m_store.publish(key, m_store.image(id));
+    return base::write_file_atomic(staging / "manifest.json", manifest, 0444);
   }
 
   const Store& m_store;

@@ -40,8 +40,10 @@ std::unexpected<Error> unsafe(const std::string& path, std::string_view why) {
 
 enum class Missing { make, refuse };
 
-// The folder that a path leads to in this tree. Links are followed as the kernel would with this root.
-Result<Node*> folder_at(Node& root, const std::string& path, std::size_t layer, Missing missing) {
+// The folder that a path leads to in this tree. Links are followed as the kernel would with this root. `entry` is what
+// the path is wanted for.
+Result<Node*> folder_at(Node& root, const std::string& path, const LayerEntry& entry, std::size_t layer,
+                        Missing missing) {
   std::deque<std::string> ahead = parts_of(path);
   std::vector<Node*> way{&root};
   for (int links = 0; !ahead.empty();) {
@@ -55,19 +57,19 @@ Result<Node*> folder_at(Node& root, const std::string& path, std::size_t layer, 
     auto found = way.back()->children.find(name);
     if (found == way.back()->children.end()) {
       if (missing == Missing::refuse) return nullptr;
-      if (way.size() > k_deepest) return unsafe(path, "lies too deep");
+      if (way.size() > k_deepest) return unsafe(entry.path, "lies too deep");
       found = way.back()->children.emplace(name, Node{.layer = layer}).first;
     }
     Node& node = found->second;
     if (node.kind == Node::Kind::file) {
       if (missing == Missing::refuse) return nullptr;
-      return unsafe(path, "lies below a file");
+      return unsafe(entry.path, "lies below a file");
     }
     if (node.kind == Node::Kind::folder) {
       way.push_back(&node);
       continue;
     }
-    if (++links > k_most_links) return unsafe(path, "leads through links in a circle");
+    if (++links > k_most_links) return unsafe(entry.path, "leads through links in a circle");
     if (node.target.starts_with('/')) way.resize(1);
     const auto target = parts_of(node.target);
     ahead.insert(ahead.begin(), target.begin(), target.end());
@@ -107,7 +109,7 @@ Node node_of(const LayerEntry& entry, const std::string& diff_id, std::size_t la
 Result<void> apply_hard_link(Node& root, Node& folder, const std::string& name, const LayerEntry& entry,
                              std::size_t layer) {
   const auto [parent, last] = split(entry.target);
-  const Node* const from = TRY(folder_at(root, parent, layer, Missing::refuse));
+  const Node* const from = TRY(folder_at(root, parent, entry, layer, Missing::refuse));
   const auto found = from == nullptr ? folder.children.end() : from->children.find(last);
   if (from == nullptr || found == from->children.end())
     return base::fail(ErrorCode::corrupt,
@@ -122,13 +124,13 @@ Result<void> apply_hard_link(Node& root, Node& folder, const std::string& name, 
 
 Result<void> apply_entry(Node& root, const LayerEntry& entry, const std::string& diff_id, std::size_t layer) {
   if (entry.kind == Kind::opaque) {
-    Node* const folder = TRY(folder_at(root, entry.path, layer, Missing::make));
+    Node* const folder = TRY(folder_at(root, entry.path, entry, layer, Missing::make));
     (void)remove_lower(*folder, layer);
     return {};
   }
   const auto [parent, name] = split(entry.path);
   if (name.empty() || name == "." || name == "..") return unsafe(entry.path, "names nothing");
-  Node& folder = *TRY(folder_at(root, parent, layer, Missing::make));
+  Node& folder = *TRY(folder_at(root, parent, entry, layer, Missing::make));
   const auto found = folder.children.find(name);
   if (entry.kind == Kind::whiteout) {
     if (found != folder.children.end() && remove_lower(found->second, layer)) folder.children.erase(found);
