@@ -238,6 +238,27 @@ TEST(Digest, addresses_notes_and_inputs_do_not_count) {
   EXPECT_EQ(digest(lock), digest(sample()));
 }
 
+TEST(ReadLock, the_places_of_libraries_are_kept_and_no_other_variable) {
+  Lock lock = sample();
+  lock.environment = {"LD_LIBRARY_PATH={site}/nvidia/cudnn/lib", "XLA_FLAGS=--xla_gpu_cuda_data_dir={site}/x"};
+  const auto again = parse_lock(to_toml(lock), "pylock.trail.toml", "3.11");
+  ASSERT_TRUE(again) << base::to_text(again.error());
+  EXPECT_EQ(again->environment, lock.environment);
+  for (const char* foreign : {"LD_PRELOAD=/workspace/x.so", "PATH=/tmp", "LD_LIBRARY_PATH"}) {
+    lock.environment = {foreign};
+    const auto refused = parse_lock(to_toml(lock), "pylock.trail.toml", "3.11");
+    ASSERT_FALSE(refused) << foreign;
+    EXPECT_THAT(refused.error().message, HasSubstr("names no library's place"));
+  }
+}
+
+TEST(Digest, the_places_of_libraries_decide_the_image) {
+  Lock lock = sample();
+  const std::string without = digest(lock);
+  lock.environment = {"LD_LIBRARY_PATH={site}/nvidia/cudnn/lib"};
+  EXPECT_NE(digest(lock), without);
+}
+
 TEST(Digest, content_counts) {
   const std::string before = digest(sample());
   for (const auto& change : std::vector<std::function<void(Lock&)>>{

@@ -314,6 +314,11 @@ TEST(RequestLines, the_framework_flag_takes_the_place_of_the_projects_pin) {
   EXPECT_THAT(request.requirement_lines("/p", {}), ElementsAre("torch==2.10.0"));
   needs.packages.clear();
   EXPECT_THAT(Request(needs, {}, "torch==2.10.0").requirement_lines("/p", {}), ElementsAre("torch==2.10.0"));
+  needs.packages = {requirement("torch", "==2.13.0", 3)};
+  catalog::Choice instead;
+  instead.left_out = {"torch"};
+  EXPECT_THAT(Request(needs, instead, "jax==0.5.3").requirement_lines("/p", {}), ElementsAre("jax==0.5.3"))
+      << "another framework takes its place";
 }
 
 }  // namespace
