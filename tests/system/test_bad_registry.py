@@ -372,6 +372,20 @@ class BadPush(RegistryCase):
         registry, _ = self.pushes(decide)
         self.assertGreater(registry.count("PATCH"), 0)
 
+    def test_without_a_referrers_api_statements_are_listed_once_under_the_fallback_tag(self):
+        registry, done = self.pushes()
+        self.push(registry)
+        tag = done.json["digest"].replace(":", "-")
+        self.assertEqual(set(registry.tags), {"1", tag})
+        listed = [entry["digest"] for entry in json.loads(registry.manifests[registry.tags[tag]][1])["manifests"]]
+        self.assertEqual(len(listed), 2)
+        self.assertEqual(len(set(listed)), 2)
+        self.assertLessEqual(set(listed), set(registry.manifests))
+
+    def test_with_a_referrers_api_there_is_no_fallback_tag(self):
+        registry, _ = self.pushes(referrers=True)
+        self.assertEqual(set(registry.tags), {"1"})
+
     def test_a_registry_that_stays_broken_is_one_error(self):
         registry = self.registry(lambda asked: Answer(500) if self.biggest_upload(asked) else None)
         self.assert_one_error(self.push(registry), registry.host, REPOSITORY, "500")
