@@ -123,30 +123,30 @@ std::string newest_of(const std::map<std::string, Release>& releases, const std:
 }
 
 using Versions = std::map<std::string, std::string>;  // name → version
+enum class Which { oldest, newest };
 
 // uv reads the wheels' metadata, also where the index doesn't serve it apart (PEP 658) and it lies in the wheel only.
-class LowestVersions {
+class Resolver {
  public:
-  [[nodiscard]] static Result<LowestVersions> open(const fs::path& state_root, Reporter& reporter) {
-    LowestVersions lowest;
+  [[nodiscard]] static Result<Resolver> open(const fs::path& state_root, Reporter& reporter) {
+    Resolver resolver;
     const auto configuration = lock::index_configuration();
-    lowest.m_uv = TRY(lock::ensure_uv(state_root, reporter));
-    lowest.m_environment = lock::uv_environment(
+    resolver.m_uv = TRY(lock::ensure_uv(state_root, reporter));
+    resolver.m_environment = lock::uv_environment(
         base::current_environment(), lock::uv_indexes(configuration, project::Requirements{}, {}), configuration);
-    lowest.m_environment.insert_or_assign("UV_CACHE_DIR", (state_root / "cache/uv").string());
-    return lowest;
+    resolver.m_environment.insert_or_assign("UV_CACHE_DIR", (state_root / "cache/uv").string());
+    return resolver;
   }
 
-  // The oldest versions that these lines and all that they lead to allow: what the metadata asks for.
-  // nullopt when they don't go together.
-  [[nodiscard]] Result<std::optional<Versions>> of(const std::vector<std::string>& lines, const std::string& python) {
+  // The versions that these lines and all that they lead to come to; nullopt when they don't go together. The oldest
+  // ones are what the metadata asks for; the newest ones are found faster.
+  [[nodiscard]] Result<std::optional<Versions>> of(const std::vector<std::string>& lines, const std::string& python,
+                                                   Which which) {
     base::Command command;
     command.argv = {m_uv.string(),
                     "pip",
                     "compile",
                     "-",
-                    "--resolution",
-                    "lowest",
                     "--no-build",
                     "--no-config",
                     "--no-header",
@@ -154,6 +154,8 @@ class LowestVersions {
                     "--quiet",
                     "--color",
                     "never",
+                    "--resolution",
+                    which == Which::oldest ? "lowest" : "highest",
                     "--python-version",
                     python,
                     "--python-platform",
@@ -171,7 +173,8 @@ class LowestVersions {
     Versions versions;
     while (!text.empty()) {
       const auto end = std::min(text.find('\n'), text.size());
-      const std::string_view line = text.substr(0, text.substr(0, end).find(' '));
+      std::string_view line = text.substr(0, end);
+      line = line.substr(0, line.find(' '));
       if (const auto equals = line.find("=="); equals != std::string_view::npos)
         versions.emplace(line.substr(0, std::min(line.find('['), equals)), line.substr(equals + 2));
       text.remove_prefix(std::min(end + 1, text.size()));
@@ -191,8 +194,8 @@ std::string version_of(const Versions& versions, std::string_view library) {
 
 class Comparer {
  public:
-  Comparer(const Combination& row, Index& index, LowestVersions& lowest, Comparison& into)
-      : m_row(row), m_index(index), m_lowest(lowest), m_into(into) {}
+  Comparer(const Combination& row, Index& index, Resolver& resolver, Comparison& into)
+      : m_row(row), m_index(index), m_resolver(resolver), m_into(into) {}
 
   void run() {
     const std::string wheels = m_row.framework == "jax" ? "jaxlib" : m_row.framework;
@@ -233,7 +236,7 @@ class Comparer {
   void compare_libraries() {
     const std::string extra = m_row.gpu_extra.empty() ? "" : fmt::format("[{}]", m_row.gpu_extra);
     const std::vector<std::string> own{fmt::format("{}{}=={}", m_row.framework, extra, m_row.newest)};
-    const auto alone = versions(own);
+    const auto alone = versions(own, Which::oldest);
     if (!alone) return skip(fmt::format("{} doesn't resolve by itself", own.front()));
     for (const auto& [fact, ours, library] : {std::tuple{"cuda", m_row.cuda, "nvidia-cuda-runtime"},
                                               {"cudnn", m_row.cudnn, "nvidia-cudnn"},
@@ -243,7 +246,7 @@ class Comparer {
     for (const auto& companion : companions()) {
       auto together = own;
       together.push_back(companion);
-      compare("companions", companion, "not one that goes with it", versions(together).has_value());
+      compare("companions", companion, "not one that goes with it", versions(together, Which::newest).has_value());
     }
   }
 
@@ -254,14 +257,14 @@ class Comparer {
     return lines;
   }
 
-  std::optional<Versions> versions(const std::vector<std::string>& lines) {
+  std::optional<Versions> versions(const std::vector<std::string>& lines, Which which) {
     auto minor = m_row.pythons.back();
     for (const auto& offer : catalog::offers())
       if (catalog::has_python(m_row, offer.minor)) {
         minor = offer.minor;
         break;
       }
-    auto answer = m_lowest.of(lines, minor);
+    auto answer = m_resolver.of(lines, minor, which);
     return answer ? *answer : std::nullopt;
   }
 
@@ -274,7 +277,7 @@ class Comparer {
 
   const Combination& m_row;
   Index& m_index;
-  LowestVersions& m_lowest;
+  Resolver& m_resolver;
   Comparison& m_into;
 };
 
@@ -289,14 +292,14 @@ bool agree(std::string_view left, std::string_view right) {
 
 Result<Comparison> compare_with_index(const Installation& installation, std::span<const Combination> rows,
                                       Reporter& reporter) {
-  auto lowest = TRY(LowestVersions::open(installation.paths.root, reporter));
+  auto resolver = TRY(Resolver::open(installation.paths.root, reporter));
   Comparison comparison;
   const std::string default_index = lock::index_configuration().default_index;
   std::map<std::string, Index> indexes;
   for (const auto& row : rows) {
     const std::string& url = row.index.empty() ? default_index : row.index;
     reporter.step(fmt::format("comparing {}", catalog::title(row)));
-    Comparer(row, indexes.try_emplace(url, url).first->second, lowest, comparison).run();
+    Comparer(row, indexes.try_emplace(url, url).first->second, resolver, comparison).run();
   }
   return comparison;
 }

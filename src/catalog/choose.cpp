@@ -246,6 +246,11 @@ class Chooser {
   }
 
   void add_gpu_wheels(const Combination& row) {
+    // Wheels of two CUDAs put files of the same names into the same folders (nvidia/cudnn/lib/libcudnn.so.8).
+    if (m_candidates.size() > 1)
+      return say(
+          fmt::format("{}: the wheels of its CUDA {} would clash with those of the other framework: it runs on the CPU",
+                      title(row), row.cuda));
     m_choice.extra_requirements.insert(m_choice.extra_requirements.end(), row.gpu_wheels.begin(), row.gpu_wheels.end());
     say(
         fmt::format("{} loads CUDA {} and cuDNN {} from the system: {} wheels bring CUDA's libraries, and the image's "

@@ -513,7 +513,9 @@ TEST(Choose, tensorflow_gets_the_extra_that_brings_cuda) {
     return choose(project_with({package}, python), machine_with(""), {})->extra_requirements;
   };
   EXPECT_THAT(extras("tensorflow"), ElementsAre("tensorflow[and-cuda]"));
-  EXPECT_THAT(extras("tensorflow==2.14.1"), ElementsAre("tensorflow[and-cuda]"));
+  EXPECT_THAT(extras("tensorflow==2.14.1"),
+              AllOf(Contains("nvidia-cudnn-cu11==8.7.0.84"), Not(Contains(HasSubstr("and-cuda")))))
+      << "its extra asks for a tensorrt that has no wheel for Python 3.11";
   EXPECT_THAT(extras("tensorflow==2.13.1"), Contains("nvidia-cudnn-cu11==8.6.0.163")) << "has no such extra";
   EXPECT_THAT(extras("tensorflow==2.13.1"), Not(Contains(HasSubstr("and-cuda"))));
   EXPECT_THAT(extras("tensorflow==2.15.0"), IsEmpty()) << "its extra can't be installed";
@@ -539,6 +541,13 @@ TEST(Choose, old_tensorflow_gets_its_cuda_as_wheels_and_is_told_to_be_unchecked)
   EXPECT_THAT(choice->steps, Contains(AllOf(HasSubstr("loads CUDA 11.2"), HasSubstr("unchecked on a GPU"))));
   const auto on_cpu = choose(project_with({"tensorflow==2.11.1"}), machine_with(""), {.build = project::Build::cpu});
   EXPECT_THAT(on_cpu->extra_requirements, IsEmpty());
+}
+
+TEST(Choose, old_tensorflow_beside_torch_leaves_the_gpu_libraries_to_torch) {
+  const auto choice = choose(project_with({"tensorflow==2.12.1", "torch==2.1.2"}), machine_with(""), {});
+  ASSERT_TRUE(choice) << shown(choice);
+  EXPECT_THAT(choice->extra_requirements, IsEmpty());
+  EXPECT_THAT(choice->steps, Contains(AllOf(HasSubstr("tensorflow 2.12"), HasSubstr("would clash"))));
 }
 
 TEST(Choose, a_flag_for_a_framework_that_is_not_declared_takes_the_declared_ones_place) {
