@@ -73,8 +73,9 @@ class Resolution {
     for (const auto& name : {bound.package, bound.broken})
       for (const auto& line : m_session.request().origins(name)) reason.with_context(line);
     return std::move(reason)
-        .with_hint(fmt::format("allow `{}`: no Python here has a resolution with it", bound.requirement))
-        .with_hint(fmt::format("or take a newer {}, one that is built for {} 2", bound.package, bound.broken));
+        .with_hint(fmt::format("take a newer {}, one that is built for {} 2", bound.package, bound.broken))
+        .with_hint(fmt::format("or loosen the pins of what needs {} 2, so that `{}` has a resolution", bound.broken,
+                               bound.requirement));
   }
 
   Result<Lock> resolve_under(const std::vector<std::string>& bounds) {
