@@ -1,5 +1,8 @@
 #include "app/exchange.hpp"
 
+#include <algorithm>
+#include <string_view>
+
 #include "image/oci/archive_sources.hpp"
 #include "image/oci/import_image.hpp"
 #include "image/oci/names.hpp"
@@ -8,9 +11,16 @@
 namespace startrail::app {
 namespace {
 
-// What others call an image that nobody named: they insist on a name.
-std::string tag_of(const std::string& name, const std::string& id) {
-  return name.empty() ? "startrail:" + id.substr(7, 12) : name;
+// What others are to call it. They insist on a name, and docker on one with a tag, in small letters.
+std::string tag_of(const std::string& name, const std::string& id, image::ArchiveFormat format) {
+  const bool fits = !name.empty() && std::ranges::all_of(name, [](char letter) {
+    return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') ||
+           std::string_view("._-/:").find(letter) != std::string_view::npos;
+  });
+  if (!fits) return "startrail:" + id.substr(7, 12);
+  const std::size_t slash = name.rfind('/');
+  const bool has_tag = name.find(':', slash == std::string::npos ? 0 : slash) != std::string::npos;
+  return has_tag || format != image::ArchiveFormat::docker_tar ? name : name + ":latest";
 }
 
 Result<LoadedImage> import(const Installation& installation, image::ImageSource& source, std::vector<std::string> names,
@@ -30,7 +40,8 @@ Result<SavedImage> save_image(const Installation& installation, const SaveReques
   const fs::path store = installation.paths.store();
   SavedImage saved{.id = TRY(image::open(store, request.image)).id, .name = {}, .manifest = {}};
   saved.name = image::name_of_image(image::image_names(image::Store::at(store)), saved.id);
-  const auto target = TRY(image::create_archive(request.output, request.format, tag_of(saved.name, saved.id)));
+  const auto target =
+      TRY(image::create_archive(request.output, request.format, tag_of(saved.name, saved.id, request.format)));
   const bool plain = request.format == image::ArchiveFormat::docker_tar;
   saved.manifest = TRY(image::export_image(
       store, saved.id, *target, {.compression = plain ? image::Compression::none : request.compression}, reporter));

@@ -18,6 +18,7 @@ inline constexpr std::string_view k_manifest_type = "application/vnd.oci.image.m
 inline constexpr std::string_view k_index_type = "application/vnd.oci.image.index.v1+json";
 inline constexpr std::string_view k_config_type = "application/vnd.oci.image.config.v1+json";
 inline constexpr std::string_view k_ref_name = "org.opencontainers.image.ref.name";
+inline constexpr std::string_view k_layer_title = "org.startrail.layer";  // of a layer: what it holds, for people
 
 // By which an image of ours is known again. What it says of layers tells an image that others built upon ours, whose
 // config still has the labels, from ours itself.

@@ -116,7 +116,7 @@ class Export {
   }
 
   static WrittenLayer with_title(WrittenLayer layer, const PlannedLayer& planned) {
-    layer.blob.annotations = {{"org.startrail.layer", planned.title}};
+    layer.blob.annotations = {{std::string(k_layer_title), planned.title}};
     return layer;
   }
 

@@ -253,6 +253,18 @@ class Import {
     return base::write_file_atomic(staging / "meta.json", base::to_pretty_text(meta), 0644);
   }
 
+  // Of the topmost `count` layers.
+  [[nodiscard]] std::vector<std::string> titles(std::size_t count) const {
+    constexpr std::size_t k_longest = 200;
+    std::vector<std::string> result;
+    for (std::size_t i = m_manifest.layers.size() - count; i < m_manifest.layers.size(); ++i) {
+      const auto& annotations = m_manifest.layers[i].annotations;
+      const auto title = annotations.find(std::string(k_layer_title));
+      result.push_back(title == annotations.end() ? "" : title->second.substr(0, k_longest));
+    }
+    return result;
+  }
+
   // Nothing half-made stays behind a failure.
   Result<void> or_nothing(const std::string& key, Result<void> made) const {
     if (!made) (void)base::remove_tree(m_store.staging(key));
@@ -299,7 +311,7 @@ class Import {
       TRY(base::write_file_atomic(staging / "config.json", base::to_compact_text(m_config.whole), 0444));
     }
     TRY(base::write_file_atomic(staging / "details.json", base::to_pretty_text(with_origin(std::move(details))), 0444));
-    TRY(base::write_file_atomic(staging / "layers.json", layers_text(layers), 0444));
+    TRY(base::write_file_atomic(staging / "layers.json", layers_text(layers, titles(layers.size())), 0444));
     return base::write_file_atomic(staging / "manifest.json", manifest, 0444);
   }
 

@@ -247,9 +247,9 @@ LayerItem item_from(const Store& store, const std::string& diff_id, const LayerE
 }
 
 // In the order in which they came: it may matter, and of our own layers it is ours.
-Result<PlannedLayer> pulled_layer(const Store& store, const std::string& diff_id) {
+Result<PlannedLayer> pulled_layer(const Store& store, const std::string& diff_id, const std::string& title) {
   const LayerContents contents = TRY(read_contents(store, diff_id));
-  return PlannedLayer{.title = "layer " + diff_id.substr(0, 19),
+  return PlannedLayer{.title = title.empty() ? "layer " + diff_id.substr(0, 19) : title,
                       .key = "layer " + diff_id,
                       .size = contents.size,
                       .items = [store, diff_id]() -> Result<Items> {
@@ -264,6 +264,13 @@ void append(std::vector<PlannedLayer>& layers, std::vector<PlannedLayer> more) {
   std::ranges::move(more, std::back_inserter(layers));
 }
 
+Result<void> append_pulled(std::vector<PlannedLayer>& layers, const Store& store, const std::string& id) {
+  const auto diff_ids = pulled_layers(store, id);
+  const auto titles = pulled_titles(store, id);
+  for (std::size_t i = 0; i < diff_ids.size(); ++i) layers.push_back(TRY(pulled_layer(store, diff_ids[i], titles[i])));
+  return {};
+}
+
 }  // namespace
 
 Result<std::vector<PlannedLayer>> plan_layers(const Store& store, const std::string& id, const Manifest& manifest) {
@@ -273,13 +280,12 @@ Result<std::vector<PlannedLayer>> plan_layers(const Store& store, const std::str
     layers.push_back(TRY(base_layer(store, manifest, details ? base::string_at(*details, "suite") : "")));
   }
   if (is_pulled(store, id)) {
-    for (const std::string& diff_id : pulled_layers(store, id)) layers.push_back(TRY(pulled_layer(store, diff_id)));
+    TRY(append_pulled(layers, store, id));
     return layers;
   }
   if (!manifest.parent.empty()) {
     if (is_pulled(store, manifest.parent)) {
-      for (const std::string& diff_id : pulled_layers(store, manifest.parent))
-        layers.push_back(TRY(pulled_layer(store, diff_id)));
+      TRY(append_pulled(layers, store, manifest.parent));
     } else {
       const Manifest parent = TRY(read_manifest(store, manifest.parent));
       append(layers, TRY(Environment(store, manifest.parent, parent).layers()));

@@ -19,8 +19,16 @@ std::vector<std::string> pulled_layers(const Store& store, const std::string& id
   return json ? base::strings_at(*json, "layers") : std::vector<std::string>();
 }
 
-std::string layers_text(const std::vector<std::string>& diff_ids) {
-  return base::to_pretty_text(Json{{"layers", diff_ids}});
+std::vector<std::string> pulled_titles(const Store& store, const std::string& id) {
+  std::vector<std::string> titles;
+  if (const auto json = base::read_json_file(store.image(id) / "layers.json"))
+    titles = base::strings_at(*json, "titles");
+  titles.resize(pulled_layers(store, id).size());
+  return titles;
+}
+
+std::string layers_text(const std::vector<std::string>& diff_ids, const std::vector<std::string>& titles) {
+  return base::to_pretty_text(Json{{"layers", diff_ids}, {"titles", titles}});
 }
 
 Result<MergedTree> merged_layers(const Store& store, const std::vector<std::string>& diff_ids) {

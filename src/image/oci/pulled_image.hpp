@@ -15,7 +15,10 @@ namespace startrail::image {
 [[nodiscard]] bool is_pulled(const Store& store, const std::string& id);
 // None for an image that was built here.
 [[nodiscard]] std::vector<std::string> pulled_layers(const Store& store, const std::string& id);
-[[nodiscard]] std::string layers_text(const std::vector<std::string>& diff_ids);
+// What each was called where it came from, in the same order, so that it is called so again; "" for one without a
+// title.
+[[nodiscard]] std::vector<std::string> pulled_titles(const Store& store, const std::string& id);
+[[nodiscard]] std::string layers_text(const std::vector<std::string>& diff_ids, const std::vector<std::string>& titles);
 // Its layers laid over each other. Errors: not_found, corrupt.
 [[nodiscard]] Result<MergedTree> merged_layers(const Store& store, const std::vector<std::string>& diff_ids);
 // "ghcr.io/lab/train:1" of details.json; "" for an image that was built here.

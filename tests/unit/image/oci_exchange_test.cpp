@@ -149,6 +149,7 @@ TEST_F(Exchange, the_digests_do_not_depend_on_the_threads_the_times_or_the_store
   const auto target = create_archive(m_folder / "again", ArchiveFormat::oci_folder, "demo:1");
   const auto again = export_image(m_folder / "other", loaded->id, **target, {.workers = 2}, m_reporter);
   ASSERT_TRUE(again) << to_text(again.error());
+  EXPECT_EQ(again->digest, one);
   const auto layers = [&](const std::string& name, const std::string& digest) {
     std::vector<std::string> found;
     const auto json = base::read_json_file(m_folder / name / "blobs/sha256" / digest.substr(7));
