@@ -3,8 +3,10 @@
 
     ./dev bench                 # the quick rows: starting a run, listing, help, the supervisor
     ./dev bench --images        # also lock → image → first step beside uv (downloads gigabytes, several times)
+    ./dev bench --row pull      # one row of those, or of an image's way to and from a registry (pull, push)
 
-The peers: podman and bare runc on the same base system; uv with the same lock and an empty cache.
+The peers: podman and bare runc on the same base system; uv with the same lock and an empty cache; podman, skopeo and
+buildah with the same registry.
 """
 
 import argparse
@@ -15,6 +17,7 @@ import time
 from pathlib import Path
 
 import building
+import exchange
 import starting
 from measuring import clean_environment
 
@@ -34,7 +37,7 @@ def main():
     parser.add_argument("--home", default=os.environ.get("STARTRAIL_BENCH_HOME", "build/bench-home"))
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--images", action="store_true", help="all of the rows about building")
-    parser.add_argument("--row", action="append", choices=building.ROWS, default=[], help="only this row about building")
+    parser.add_argument("--row", action="append", choices=[*building.ROWS, *exchange.ROWS], default=[], help="only this row about building or exchange")
     parser.add_argument("--requirement", default="torch==2.6.0")
     parser.add_argument("--image-rounds", type=int, default=5)
     parser.add_argument("--python", default="/usr/bin/python3", help="the Python that uv's environments use")
@@ -46,8 +49,10 @@ def main():
             starting.warm_start(bench)
             starting.small_commands(bench)
             starting.supervisor(bench)
-        if arguments.images or arguments.row:
-            building.measure(bench, arguments.requirement, arguments.image_rounds, arguments.row or building.ROWS)
+        rows = arguments.row or ([*building.ROWS, *exchange.ROWS] if arguments.images else [])
+        for module in (building, exchange):
+            if chosen := [row for row in rows if row in module.ROWS]:
+                module.measure(bench, arguments.requirement, arguments.image_rounds, chosen)
     finally:
         shutil.rmtree(bench.project, ignore_errors=True)
 
