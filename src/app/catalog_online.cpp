@@ -257,15 +257,15 @@ class Comparer {
     return lines;
   }
 
+  // On the first Python on offer on which the lines go together: a companion may lack wheels for one of them.
   std::optional<Versions> versions(const std::vector<std::string>& lines, Which which) {
-    auto minor = m_row.pythons.back();
+    std::vector<std::string> minors;
     for (const auto& offer : catalog::offers())
-      if (catalog::has_python(m_row, offer.minor)) {
-        minor = offer.minor;
-        break;
-      }
-    auto answer = m_resolver.of(lines, minor, which);
-    return answer ? *answer : std::nullopt;
+      if (catalog::has_python(m_row, offer.minor)) minors.emplace_back(offer.minor);
+    if (minors.empty()) minors.push_back(m_row.pythons.back());
+    for (const auto& minor : minors)
+      if (auto answer = m_resolver.of(lines, minor, which); answer && *answer) return std::move(**answer);
+    return std::nullopt;
   }
 
   void compare_gpu_wheel(const std::string& wheel) {
