@@ -94,19 +94,7 @@ class Making {
 
   // ---- names ----
   [[nodiscard]] Manifest main_manifest(const BaseSystem& base) const {
-    Manifest manifest{.lock = lock::digest(m_lock),
-                      .python = m_lock.python,
-                      .base_recipe = base.recipe,
-                      .base_digest = base.digest,
-                      .wheels = {},
-                      .environment = m_lock.environment,
-                      .parent = {}};
-    for (const LockedWheel& wheel : m_contents.wheels)
-      manifest.wheels.push_back({wheel.source.name, wheel.source.sha256, wheel.direct_url});
-    for (const LockedBuild& build : m_contents.builds)
-      manifest.wheels.push_back({build.package.name, build.sha256, build.direct_url});
-    std::ranges::sort(manifest.wheels, {}, &ManifestWheel::name);
-    return manifest;
+    return image::main_manifest(m_lock, m_contents, base.recipe, base.digest);
   }
 
   [[nodiscard]] Manifest derived_manifest(const BaseSystem& base) const {

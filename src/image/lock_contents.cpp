@@ -175,4 +175,21 @@ Result<void> remember_build(const Store& store, const LockedBuild& build, const 
   return base::write_file_atomic(store.built(build.key), base::to_compact_text(json) + "\n");
 }
 
+Manifest main_manifest(const lock::Lock& lock, const LockContents& contents, const std::string& base_recipe,
+                       const std::string& base_digest) {
+  Manifest manifest{.lock = lock::digest(lock),
+                    .python = lock.python,
+                    .base_recipe = base_recipe,
+                    .base_digest = base_digest,
+                    .wheels = {},
+                    .environment = lock.environment,
+                    .parent = {}};
+  for (const LockedWheel& wheel : contents.wheels)
+    manifest.wheels.push_back({wheel.source.name, wheel.source.sha256, wheel.direct_url});
+  for (const LockedBuild& build : contents.builds)
+    manifest.wheels.push_back({build.package.name, build.sha256, build.direct_url});
+  std::ranges::sort(manifest.wheels, {}, &ManifestWheel::name);
+  return manifest;
+}
+
 }  // namespace startrail::image

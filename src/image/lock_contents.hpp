@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "image/image_folder.hpp"
 #include "image/pipeline.hpp"
 #include "image/store.hpp"
 #include "lock/lock.hpp"
@@ -34,6 +35,10 @@ struct LockContents {
 // Errors: corrupt (a package without a hash), not_found (a folder that isn't there).
 [[nodiscard]] Result<LockContents> lock_contents(const lock::Lock& lock, const std::filesystem::path& lock_directory,
                                                  const Store& store);
+
+// The image without editables; every build's wheel is known.
+[[nodiscard]] Manifest main_manifest(const lock::Lock& lock, const LockContents& contents,
+                                     const std::string& base_recipe, const std::string& base_digest);
 
 // Notes that this wheel, whose tree is in the store, was built from that key.
 [[nodiscard]] Result<void> remember_build(const Store& store, const LockedBuild& build, const std::string& sha256);

@@ -7,6 +7,7 @@
 #include "image/image.hpp"
 #include "image/lock_contents.hpp"
 #include "image/making.hpp"
+#include "image/oci/pulled_image.hpp"
 
 namespace startrail::image {
 namespace {
@@ -19,6 +20,15 @@ constexpr std::uint64_t k_base_size = 1'000'000'000;
 std::uint64_t arrived(const fs::path& part) {
   struct stat status{};
   return ::stat(part.c_str(), &status) == 0 ? static_cast<std::uint64_t>(status.st_blocks) * 512 : 0;
+}
+
+// An image that came from elsewhere needs neither its wheels nor its base's recipe. As `ensure` does, a base that was
+// made here by that recipe goes first.
+bool is_here_from_elsewhere(const lock::Lock& lock, const LockContents& contents, const Store& store,
+                            const std::optional<BaseSystem>& base, const std::string& recipe) {
+  if (!contents.builds.empty() || !contents.editables.empty()) return false;
+  const std::string digest = base ? base->digest : lock.base_digest;
+  return !digest.empty() && is_pulled(store, manifest_id(main_manifest(lock, contents, recipe, digest)));
 }
 
 }  // namespace
@@ -46,7 +56,11 @@ Result<Plan> plan(const lock::Lock& lock, const fs::path& store_path, const fs::
   plan.builds = static_cast<int>(std::ranges::count_if(contents.builds, is_missing) +
                                  std::ranges::count_if(contents.editables, is_missing));
   const BaseRecipe recipe = base_recipe(TRY(suite_of(lock)), lock.system_packages);
-  plan.base_missing = !find_base(store_path, recipe.digest);
+  const auto base = find_base(store_path, recipe.digest);
+  plan.base_missing = !base;
+  if ((plan.wheels_missing > 0 || plan.base_missing) &&
+      is_here_from_elsewhere(lock, contents, store, base, recipe.digest))
+    return Plan{.disk_free = disk_free, .wheels_total = plan.wheels_total};
   if (plan.base_missing) plan.disk_needed += Bytes{k_base_size};
   return plan;
 }

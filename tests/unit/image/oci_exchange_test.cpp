@@ -50,6 +50,7 @@ class Exchange : public ExchangeFixture {
 
   Image make_image() {
     const BaseSystem base = make_base();
+    m_base_digest = base.digest;
     Suppliers lent = real_suppliers();
     lent.find_base = [base](const fs::path&, const std::string&) { return base; };
     WheelBuilder small{.name = "small", .version = "1.0"};
@@ -76,6 +77,7 @@ class Exchange : public ExchangeFixture {
     machine.cpus = 2;
     auto image = ensure_with(lent, lock, machine, {.store = root(), .lock_directory = m_folder}, m_reporter);
     EXPECT_TRUE(image) << (image ? "" : to_text(image.error()));
+    m_lock = std::move(lock);
     return *image;
   }
 
@@ -102,7 +104,38 @@ class Exchange : public ExchangeFixture {
   }
 
   base::SilentReporter m_reporter;
+  lock::Lock m_lock;  // of make_image
+  std::string m_base_digest;
 };
+
+// Notes what a user would have been told.
+struct Notes final : base::Reporter {
+  void step(std::string_view) override {}
+  void progress(const base::Progress&) override {}
+  void note(std::string_view text) override { all += text; }
+  void warn(std::string_view) override {}
+  std::string all;
+};
+
+TEST_F(Exchange, a_lock_takes_the_image_that_was_pulled_for_it_and_says_so) {
+  const Image image = make_image();
+  save(image.id, "folder", ArchiveFormat::oci_folder);
+  const fs::path other = m_folder / "other";
+  ASSERT_TRUE(load("folder", other));
+  lock::Lock lock = m_lock;
+  lock.base_digest = m_base_digest;
+  const auto cost = plan(lock, other);
+  ASSERT_TRUE(cost);
+  EXPECT_EQ(cost->wheels_missing, 0);
+  EXPECT_FALSE(cost->base_missing);
+  Notes notes;
+  const auto found =
+      ensure_with(real_suppliers(), lock, machine::Machine(), {.store = other, .lock_directory = m_folder}, notes);
+  ASSERT_TRUE(found) << to_text(found.error());
+  EXPECT_EQ(found->id, image.id);
+  EXPECT_THAT(notes.all, HasSubstr((m_folder / "folder").string()));
+  EXPECT_THAT(entries_of(other / "wheels"), IsEmpty());
+}
 
 TEST_F(Exchange, an_image_comes_back_as_the_same_image_from_every_kind_of_archive) {
   const Image image = make_image();
