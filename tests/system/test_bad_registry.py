@@ -6,6 +6,7 @@ import random
 import shutil
 import ssl
 import subprocess
+import threading
 import time
 import urllib.parse
 
@@ -175,6 +176,42 @@ class BadPull(RegistryCase):
         again = self.pull(registry)
         self.assertEqual(again.code, 0, again)
         self.assertLess(again.json["fetched_bytes"], image.size - 4_000_000)
+        self.assertEqual(self.parts(), [])
+        self.assert_store_is_clean()
+
+    def test_a_pull_that_is_killed_goes_on_where_it_was(self):
+        image = PlainImage((12_000_000, 1_000))
+        gone = threading.Event()
+        self.addCleanup(gone.set)
+
+        def stall(asked):
+            if image.biggest in asked.path and "bytes=0-" not in asked.headers.get("Range", ""):
+                gone.wait(30)
+            return None
+
+        registry = self.registry(stall)
+        image.put_into(registry)
+        process = self.start("image", "pull", self.reference(registry))
+        part = self.store / "downloads" / f"{image.biggest[7:]}.part.journal"
+        self.wait_for("the first megabytes", lambda: part.exists() and sum(memoryview(part.read_bytes()[24:]).cast("I")) >= 8 << 20)
+        process.kill()
+        process.wait()
+        gone.set()
+        done = self.pull(registry)
+        self.assertEqual(done.code, 0, done)
+        rest = max(map(len, image.layers)) - (8 << 20)
+        self.assertIn(done.json["fetched_bytes"], (rest, image.size - (8 << 20)))  # the small layer may have been there
+        self.assertEqual(self.parts(), [])
+        self.assert_store_is_clean()
+
+    def test_three_that_pull_the_same_at_once_all_have_it(self):
+        registry = self.registry(lambda asked: time.sleep(0.2) if "blobs" in asked.path else None)
+        image = PlainImage().put_into(registry)
+        processes = [self.start("image", "pull", self.reference(registry)) for _ in range(3)]
+        ids = {process.communicate(timeout=120)[0].strip() for process in processes}
+        self.assertEqual([process.returncode for process in processes], [0, 0, 0])
+        self.assertEqual(len(ids), 1)
+        self.assertEqual(self.pull(registry).json["digest"], image.digest)
         self.assertEqual(self.parts(), [])
         self.assert_store_is_clean()
 

@@ -273,7 +273,10 @@ Result<void> unpack_layer(const Store& store, ImageSource& source, const LayerOr
                           const std::function<void(std::uint64_t)>& on_bytes) {
   const std::string key = "layer-" + store.layer(order.diff_id).filename().string();
   const base::FileLock lock = TRY(store.lock(key));
-  if (has_layer(store, order.diff_id)) return {};  // whoever held the lock before made it
+  if (has_layer(store, order.diff_id)) {  // whoever held the lock before made it
+    source.finished(order.blob);
+    return {};
+  }
   const fs::path staging = store.staging(key);
   auto contents = fill(staging, source, order, room, on_bytes);
   if (!contents) {

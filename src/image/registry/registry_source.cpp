@@ -169,20 +169,20 @@ Result<std::string> RegistrySource::small_blob(const Descriptor& blob) {
 }
 
 // Two processes must not write one part. What a killed one left is taken up by whoever has the place next.
-Result<std::shared_ptr<RegistrySource::Arriving>> RegistrySource::arriving(const Descriptor& blob) {
+Result<std::shared_ptr<RegistrySource::Arriving>> RegistrySource::arriving(const Descriptor& blob, int places) {
   if (const auto found = m_blobs.find(blob.digest); found != m_blobs.end()) return found->second;
   if (!is_digest(blob.digest))
     return base::fail(about(base::error(ErrorCode::unsupported,
                                         fmt::format("`{}` is a digest of a kind that isn't known here", blob.digest))));
   auto made = std::make_shared<Arriving>(Arriving{.blob = blob});
   const std::string digits = blob.digest.substr(7);
-  for (int place = 0; place < k_places && !made->lock; ++place) {
+  for (int place = 0; place < places && !made->lock; ++place) {
     const std::string key = place == 0 ? digits : fmt::format("{}.{}", digits, place);
     made->lock = TRY(m_store.try_lock("blob-" + key));
     made->part = m_store.part(key);
   }
   if (!made->lock)
-    return base::fail(ErrorCode::conflict, fmt::format("{} processes fetch {} just now", k_places, blob.digest));
+    return base::fail(ErrorCode::conflict, fmt::format("{} processes fetch {} just now", places, blob.digest));
   if (blob.size > 0) order(made);
   m_blobs[blob.digest] = made;
   return made;
@@ -206,13 +206,13 @@ void RegistrySource::order(const std::shared_ptr<Arriving>& arriving) {
 
 void RegistrySource::expect(const std::vector<Descriptor>& blobs) {
   const std::scoped_lock lock(m_mutex);
-  // A failure is told by `open`, which tries again.
-  for (const Descriptor& blob : blobs) (void)arriving(blob);
+  // What another process fetches just now may never be asked for here: `open` decides. It also tells of failures.
+  for (const Descriptor& blob : blobs) (void)arriving(blob, 1);
 }
 
 Result<std::unique_ptr<BlobReader>> RegistrySource::open(const Descriptor& blob) {
   const std::scoped_lock lock(m_mutex);
-  auto found = TRY(arriving(blob));
+  auto found = TRY(arriving(blob, k_places));
   if (!found->is_wanted && blob.size > 0) m_transfers.want(found->id, 0, blob.size);
   found->is_wanted = true;
   return std::make_unique<Reader>(*this, std::move(found));
@@ -269,8 +269,10 @@ void RegistrySource::drop(const Descriptor& blob) {
 
 void RegistrySource::finished(const Descriptor& blob) {
   const std::scoped_lock lock(m_mutex);
+  const auto found = m_blobs.find(blob.digest);
+  if (found == m_blobs.end()) return;
+  if (found->second->file && found->second->file->complete()) m_received.push_back(blob.digest);
   drop(blob);
-  m_received.push_back(blob.digest);
 }
 
 void RegistrySource::spoiled(const Descriptor& blob) {

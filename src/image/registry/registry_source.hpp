@@ -54,7 +54,7 @@ class RegistrySource final : public ImageSource, private base::TransferListener 
   [[nodiscard]] Result<ManifestText> own_manifest();
   [[nodiscard]] Result<ManifestText> fetch_manifest(const std::string& wanted);
   [[nodiscard]] Result<std::string> fetch_blob(const Descriptor& blob);
-  [[nodiscard]] Result<std::shared_ptr<Arriving>> arriving(const Descriptor& blob);
+  [[nodiscard]] Result<std::shared_ptr<Arriving>> arriving(const Descriptor& blob, int places);
   void order(const std::shared_ptr<Arriving>& arriving);
   struct There {
     std::shared_ptr<const base::ArrivingFile> file;
