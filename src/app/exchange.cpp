@@ -23,8 +23,16 @@ std::string tag_of(const std::string& name, const std::string& id, image::Archiv
   return has_tag || format != image::ArchiveFormat::docker_tar ? name : name + ":latest";
 }
 
+// The user's own name for it, or else those that the archive gives it, as far as they are names.
+std::vector<std::string> names_for(const std::optional<std::string>& name, std::vector<std::string> given) {
+  if (name) return {*name};
+  std::erase_if(given, [](const std::string& text) { return !image::is_image_name(text); });
+  return given;
+}
+
 Result<LoadedImage> import(const Installation& installation, image::ImageSource& source, std::vector<std::string> names,
                            Reporter& reporter) {
+  TRY(image::check_names(names));
   auto image = TRY(image::import_image(installation.paths.store(), source, {.names = names}, reporter));
   return LoadedImage{.image = std::move(image), .names = std::move(names)};
 }
@@ -52,16 +60,14 @@ Result<SavedImage> save_image(const Installation& installation, const SaveReques
 Result<LoadedImage> load_image(const Installation& installation, const LoadRequest& request, Reporter& reporter) {
   TRY(prepare_state(installation));
   auto archive = TRY(image::open_archive(request.input, request.wanted, scratch_of(installation)));
-  return import(installation, *archive.source, request.name ? std::vector{*request.name} : std::move(archive.names),
-                reporter);
+  return import(installation, *archive.source, names_for(request.name, std::move(archive.names)), reporter);
 }
 
 Result<LoadedImage> import_root_filesystem(const Installation& installation, const LoadRequest& request,
                                            Reporter& reporter) {
   TRY(prepare_state(installation));
   const auto source = TRY(image::open_root_filesystem(request.input, reporter));
-  return import(installation, *source, request.name ? std::vector{*request.name} : std::vector<std::string>(),
-                reporter);
+  return import(installation, *source, names_for(request.name, {}), reporter);
 }
 
 Json to_json(const SavedImage& saved) {

@@ -82,7 +82,10 @@ class Compilation {
   [[nodiscard]] WheelSources sources_of_tree(const std::string& tag) const {
     WheelSources sources{.sha256 = whole_image().sha256, .name = "image", .version = {}, .sources = {}};
     const fs::path prefix = m_image.layers.front() / k_prefix;
-    const fs::path site = prefix / environment_path("site/", m_image.python, "");
+    const fs::path site = prefix / fmt::format("lib/python{}/site-packages", m_image.python);
+    // Not through any link that the image may have put there.
+    const auto root = Beneath::open(m_image.layers.front());
+    if (!root || !root->open_for_reading(site.lexically_relative(m_image.layers.front()).string())) return sources;
     for (const fs::path& file : files_below(site)) {
       struct stat status{};
       if (file.extension() != ".py" || ::lstat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;

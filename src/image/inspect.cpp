@@ -12,7 +12,8 @@ namespace startrail::image {
 namespace {
 
 Result<std::string> find_id(const Store& store, const std::string& id_or_prefix) {
-  if (auto named = id_of_name(store, id_or_prefix)) return std::move(*named);
+  if (!id_or_prefix.starts_with("sha256:"))
+    if (auto named = id_of_name(store, id_or_prefix)) return std::move(*named);
   const std::string prefix = id_or_prefix.starts_with("sha256:") ? id_or_prefix.substr(7) : id_or_prefix;
   std::vector<std::string> found;
   if (!prefix.empty())

@@ -19,7 +19,7 @@ class ArchiveTarget : public ImageTarget {
 enum class ArchiveFormat { oci_folder, oci_tar, docker_tar };
 
 // `tag`: what the image is called inside. A tar file replaces one of its name; a folder may be a layout already, and
-// then has one image more. Nothing is left of one that isn't finished.
+// then has one image more. A tar file that isn't finished goes; of a folder blobs may stay that its index doesn't name.
 // Errors: conflict (a folder that is no layout), permission, no_space.
 [[nodiscard]] Result<std::unique_ptr<ArchiveTarget>> create_archive(const std::filesystem::path& path,
                                                                     ArchiveFormat format, const std::string& tag);

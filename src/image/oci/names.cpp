@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
+#include <string_view>
 
 #include "base/files.hpp"
 #include "base/json.hpp"
@@ -21,13 +21,15 @@ Result<void> write_names(const Store& store, const ImageNames& names) {
   return base::write_file_atomic(names_file(store), base::to_pretty_text(Json(names)), 0644, base::Durable::yes);
 }
 
-bool is_name(const std::string& text) {
-  constexpr std::size_t k_longest = 512;
-  const auto is_plain = [](unsigned char letter) { return letter > ' ' && letter != 0x7f; };
-  return !text.empty() && text.size() <= k_longest && text.front() != '-' && std::ranges::all_of(text, is_plain);
-}
-
 }  // namespace
+
+bool is_image_name(const std::string& text) {
+  constexpr std::size_t k_longest = 512;
+  constexpr std::string_view k_digits = "0123456789abcdef";
+  const auto is_plain = [](unsigned char letter) { return letter > ' ' && letter != 0x7f; };
+  return !text.empty() && text.size() <= k_longest && text.front() != '-' && std::ranges::all_of(text, is_plain) &&
+         !text.starts_with("sha256:") && text.find_first_not_of(k_digits) != std::string::npos;
+}
 
 ImageNames image_names(const Store& store) {
   ImageNames names;
@@ -38,12 +40,17 @@ ImageNames image_names(const Store& store) {
   return names;
 }
 
+Result<void> check_names(const std::vector<std::string>& names) {
+  for (const std::string& name : names)
+    if (!is_image_name(name))
+      return base::fail(base::error(ErrorCode::invalid_input, fmt::format("`{}` can't be the name of an image", name))
+                            .with_hint("for example: --name lab/train:1"));
+  return {};
+}
+
 Result<void> name_image(const Store& store, const std::vector<std::string>& names, const std::string& id) {
   if (names.empty()) return {};
-  for (const std::string& name : names)
-    if (!is_name(name))
-      return base::fail(base::error(ErrorCode::invalid_input, fmt::format("`{}` can't be the name of an image", name))
-                            .with_hint("take letters, digits, and . _ - / : between them"));
+  TRY(check_names(names));
   const base::FileLock lock = TRY(store.lock(k_key));
   ImageNames all = image_names(store);
   for (const std::string& name : names) all[name] = store.image(id).filename().string();

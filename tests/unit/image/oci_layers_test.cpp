@@ -237,6 +237,21 @@ TEST_F(Layers, the_environment_of_a_foreign_image_is_its_configs) {
   EXPECT_FALSE(wants_background_work(*image, root()) && !image->python.empty());
 }
 
+TEST_F(Layers, no_name_can_stand_for_an_id) {
+  MemorySource source;
+  source.add_layer(TarBuilder().file("a", "1").bytes());
+  source.finish();
+  const auto image = import(source);
+  ASSERT_TRUE(image);
+  for (const std::string& name : {image->id, image->id.substr(7), std::string("deadbeef"), std::string("a b"),
+                                  std::string("-x"), std::string()}) {
+    EXPECT_FALSE(is_image_name(name)) << name;
+    EXPECT_FALSE(name_image(store(), {name}, image->id)) << name;
+  }
+  EXPECT_TRUE(name_image(store(), {"ghcr.io/lab/train:1", "train", "deadbeef:1"}, image->id));
+  EXPECT_EQ(open(root(), "deadbeef:1")->id, image->id);
+}
+
 TEST_F(Layers, a_changed_byte_of_a_layer_is_found_and_repaired_away) {
   ASSERT_TRUE(import_layer(TarBuilder().file("a", "1").bytes()));
   const fs::path file = entries_of(store().folder("layers")).front() / "files/0";
