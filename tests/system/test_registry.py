@@ -46,11 +46,12 @@ class RegistryExchange(TrailCase):
     def home_with_bases(cls, home):
         """A state folder of its own; bases that the shared one has need not be made again."""
         for name in ("store/bases", "tools"):
-            if (SHARED_HOME / name).is_dir():
+            # Links where they are possible. What another suite is just making fails both ways, and is made anew here.
+            for how in ("-al", "-a"):
                 (home / name).parent.mkdir(parents=True, exist_ok=True)
-                copied = subprocess.run(["cp", "-al", SHARED_HOME / name, home / name], check=False, capture_output=True)
-                if copied.returncode != 0:  # on another filesystem
-                    subprocess.run(["cp", "-a", SHARED_HOME / name, home / name], check=True)
+                if not (SHARED_HOME / name).is_dir() or run("cp", how, SHARED_HOME / name, home / name).returncode == 0:
+                    break
+                shutil.rmtree(home / name, ignore_errors=True)
         return home
 
     @classmethod
