@@ -22,7 +22,7 @@ function(startrail_module folder)
   set(target startrail_${suffix})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${folder}/*.cpp ${CMAKE_SOURCE_DIR}/src/${folder}/linux/*.cpp
        ${CMAKE_SOURCE_DIR}/src/${folder}/gpu/*.cpp ${CMAKE_SOURCE_DIR}/src/${folder}/oci/*.cpp
-       ${CMAKE_SOURCE_DIR}/src/${folder}/registry/*.cpp)
+       ${CMAKE_SOURCE_DIR}/src/${folder}/registry/*.cpp ${CMAKE_SOURCE_DIR}/src/${folder}/verify/*.cpp)
   if(NOT sources)
     return()
   endif()

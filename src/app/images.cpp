@@ -1,6 +1,12 @@
 #include "app/images.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "app/list_runs.hpp"
+#include "base/files.hpp"
+#include "catalog/catalog.hpp"
 
 namespace startrail::app {
 
@@ -45,6 +51,66 @@ Result<image::PruneResult> prune_images(const Installation& installation, image:
 Result<image::RepairResult> repair_store(const Installation& installation, Reporter& reporter) {
   return image::repair_store(installation.paths.store(),
                              {.keep_images = TRY(images_of_live_runs(installation, reporter))}, reporter);
+}
+
+namespace {
+
+std::string quoted(const std::string& text) {
+  return '"' + text + '"';
+}
+
+std::string deepest_level(const image::Verification& verification) {
+  std::string deepest;
+  for (const auto& result : verification.levels)
+    if (result.level != image::Level::speed &&
+        (result.outcome == image::Outcome::passed || result.outcome == image::Outcome::warned))
+      deepest = image::name(result.level);
+  return deepest;
+}
+
+// What makes a row of the catalog `verified` (docs/reference/catalog.md). An image of no row has none.
+Result<void> note_for_catalog(const fs::path& store, const Verified& verified, const machine::Machine& machine) {
+  const Json& told = base::member(base::member(verified.statement, "predicate"), "startrail");
+  const std::string framework = base::string_at(told, "framework"),
+                    version = base::string_at(told, "framework_version");
+  const auto* row = framework.empty() ? nullptr : catalog::find(framework, version);
+  if (row == nullptr || !verified.verification.passed()) return {};
+  const auto gpu = std::ranges::find_if(machine.gpus, &machine::Gpu::visible);
+  const std::string& id = verified.verification.image;
+  std::string text = "[[verified]]\n";
+  for (const auto& [key, value] : {std::pair<std::string_view, std::string>{"framework", framework},
+                                   {"series", row->series},
+                                   {"tag", row->tag},
+                                   {"release", version},
+                                   {"python", base::string_at(told, "python")},
+                                   {"level", deepest_level(verified.verification)},
+                                   {"hardware", gpu == machine.gpus.end() ? "cpu" : gpu->name},
+                                   {"date", base::string_at(told, "verified").substr(0, 10)},
+                                   {"image", id}})
+    text += fmt::format("{} = {}\n", key, quoted(value));
+  TRY(base::make_directories(store / "verified"));
+  return base::write_file_atomic(store / "verified" / (id.substr(id.find(':') + 1) + ".toml"), text);
+}
+
+}  // namespace
+
+Result<Verified> verify_image(const Installation& installation, const std::string& image,
+                              const std::vector<image::Level>& levels, Reporter& reporter) {
+  TRY(prepare_state(installation));
+  const fs::path store = installation.paths.store();
+  const auto machine = machine::survey(installation.host, installation.paths.root, machine::Depth::full);
+  const image::VerifyOptions options{
+      .levels = levels, .host = installation.host, .state_root = installation.paths.root};
+  Verified verified{.verification = TRY(image::verify_image(store, image, options, machine, reporter)),
+                    .statement = {}};
+  const std::string& id = verified.verification.image;
+  verified.statement = image::statement_of(verified.verification, machine, TRY(image::inspect(store, id)));
+  if (levels.empty()) {
+    TRY(image::store_verification(store, id, verified.statement));
+    TRY(note_for_catalog(store, verified, machine));
+    verified.kept = true;
+  }
+  return verified;
 }
 
 }  // namespace startrail::app

@@ -7,6 +7,7 @@
 #include "base/json.hpp"
 #include "base/reporter.hpp"
 #include "image/image.hpp"
+#include "image/verify/verify.hpp"
 
 namespace startrail::app {
 
@@ -19,5 +20,14 @@ namespace startrail::app {
 
 // Removes what is damaged, but for what live runs use.
 [[nodiscard]] Result<image::RepairResult> repair_store(const Installation& installation, Reporter& reporter);
+
+struct Verified {
+  image::Verification verification;
+  Json statement;     // in-toto
+  bool kept = false;  // with the image: a verification in all levels
+};
+// `levels` empty: all of them. Errors: those of image::verify_image.
+[[nodiscard]] Result<Verified> verify_image(const Installation& installation, const std::string& image,
+                                            const std::vector<image::Level>& levels, Reporter& reporter);
 
 }  // namespace startrail::app

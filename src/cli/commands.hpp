@@ -52,6 +52,7 @@ int image_push_command(Words words);
 int image_pull_command(Words words);
 int image_prune_command(Words words);
 int image_verify_store_command(Words words);
+int image_verify_command(Words words);
 int catalog_command(Words words);
 int catalog_list_command(Words words);
 int catalog_show_command(Words words);

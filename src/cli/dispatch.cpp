@@ -39,6 +39,7 @@ constexpr std::array k_image_commands{
     Command{"push", "Copy an image into a registry", Group::manage, image_push_command},
     Command{"pull", "Copy an image from a registry", Group::manage, image_pull_command},
     Command{"prune", "Remove images that are no longer used", Group::manage, image_prune_command},
+    Command{"verify", "Check that an image does what it promises", Group::manage, image_verify_command},
     Command{"verify-store", "Check every stored file against its hash", Group::manage, image_verify_store_command},
 };
 

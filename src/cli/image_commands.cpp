@@ -55,12 +55,25 @@ std::string text_of_value(const Json& value) {
   return value.is_null() ? "-" : base::to_compact_text(value);
 }
 
+std::string text_of_verification(const Json& statement) {
+  if (!statement.is_object()) return fmt::format("{:<18}{}\n", "verification", "none: trail image verify");
+  const Json& told = base::member(base::member(statement, "predicate"), "startrail");
+  std::string text =
+      fmt::format("{:<18}{}, {}\n", "verification", base::string_at(base::member(statement, "predicate"), "result"),
+                  base::string_at(told, "verified"));
+  for (const auto& level : base::member(told, "levels"))
+    text += fmt::format("  {:<16}{}: {}\n", base::string_at(level, "level"), base::string_at(level, "outcome"),
+                        base::string_at(level, "summary"));
+  return text;
+}
+
 std::string text_of_image(const Json& image) {
   std::string text;
   for (const auto& [key, value] : image.items()) {
     if (key == "packages" || key == "lock" || value.is_structured()) continue;
     text += fmt::format("{:<18}{}\n", key, text_of_value(value));
   }
+  text += text_of_verification(base::member(image, "verification"));
   for (const auto& package : base::member(image, "packages"))
     text += fmt::format("  {} {}\n", base::string_at(package, "name"), base::string_at(package, "version"));
   return text;

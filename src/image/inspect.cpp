@@ -7,6 +7,7 @@
 #include "image/image_folder.hpp"
 #include "image/oci/names.hpp"
 #include "image/oci/pulled_image.hpp"
+#include "image/verify/verify.hpp"
 
 namespace startrail::image {
 namespace {
@@ -58,6 +59,7 @@ Result<Json> inspect(const fs::path& store_path, const std::string& id_or_prefix
   const std::string name = name_of_image(image_names(store), id);
   result["name"] = name.empty() ? Json(nullptr) : Json(name);
   result["parent"] = manifest.parent.empty() ? Json(nullptr) : Json(manifest.parent);
+  result["verification"] = stored_verification(store_path, id);
   const auto image = image_from_manifest(store, id, manifest);
   result["usable"] = image.has_value();
   result["bytecode"] = image && image->has_bytecode;

@@ -104,13 +104,12 @@ TEST_P(ContainerTest, abstract_sockets_of_the_host_cannot_be_reached_and_own_one
   ASSERT_EQ(::bind(server.get(), reinterpret_cast<const sockaddr*>(&address), length), 0);
   ASSERT_EQ(::listen(server.get(), 4), 0);
   // The namespace of these names is the host's, which other tests and runs use at the same time: the kernel picks one.
-  const auto outcome =
-      run(spec({"python3", "-c",
-                "import socket, sys\nown = socket.socket(socket.AF_UNIX); own.bind(''); own.listen()\n"
-                "for name in (own.getsockname(), b'\\0' + sys.argv[1].encode()):\n"
-                "  try: socket.socket(socket.AF_UNIX).connect(name); print('reached')\n"
-                "  except OSError as error: print(error.errno)",
-                name}));
+  const auto outcome = run(spec({"python3", "-c",
+                                 "import socket, sys\nown = socket.socket(socket.AF_UNIX); own.bind(''); own.listen()\n"
+                                 "for name in (own.getsockname(), b'\\0' + sys.argv[1].encode()):\n"
+                                 "  try: socket.socket(socket.AF_UNIX).connect(name); print('reached')\n"
+                                 "  except OSError as error: print(error.errno)",
+                                 name}));
   EXPECT_EQ(outcome.output, "reached\n1") << outcome.errors;  // EPERM
 }
 
