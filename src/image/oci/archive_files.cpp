@@ -196,7 +196,10 @@ Result<std::unique_ptr<ArchiveFiles>> open_archive_files(const fs::path& path, c
     file = TRY_CONTEXT(expand_into(scratch, std::move(file), size), "while expanding " + path.string());
   }
   auto tar = std::make_unique<TarFiles>(std::move(file), path);
-  TRY_CONTEXT(tar->index(), "while reading " + path.string());
+  if (const auto indexed = tar->index(); !indexed)
+    return base::fail(
+        base::error(indexed.error().code, fmt::format("{} is no tar archive, or a damaged one", path.string()))
+            .with_context(indexed.error().message));
   return tar;
 }
 

@@ -241,11 +241,13 @@ Result<OpenedArchive> open_archive(const fs::path& path, const std::string& want
   auto files = TRY(open_archive_files(path, scratch));
   if (files->has("index.json") && files->has("oci-layout")) return open_layout(path.string(), std::move(files), wanted);
   if (files->has("manifest.json")) return open_docker(path.string(), std::move(files), wanted);
-  return base::fail(base::error(ErrorCode::invalid_input,
-                                fmt::format("{} is neither an OCI layout nor a docker archive", path.string()))
-                        .with_context("it has neither index.json nor manifest.json")
-                        .with_hint(fmt::format("a tar of a root filesystem becomes an image by: trail image import {}",
-                                               path.string())));
+  Error neither = base::error(ErrorCode::invalid_input,
+                              fmt::format("{} is neither an OCI layout nor a docker archive", path.string()))
+                      .with_context("it has neither index.json nor manifest.json");
+  std::error_code failed;
+  if (!fs::is_directory(path, failed))
+    neither.with_hint("a tar of a root filesystem becomes an image by: trail image import " + path.string());
+  return base::fail(std::move(neither));
 }
 
 Result<std::unique_ptr<ImageSource>> open_root_filesystem(const fs::path& file, Reporter& reporter) {
