@@ -19,6 +19,7 @@ from pathlib import Path
 import building
 import exchange
 import starting
+import verifying
 from measuring import clean_environment
 
 
@@ -37,7 +38,7 @@ def main():
     parser.add_argument("--home", default=os.environ.get("STARTRAIL_BENCH_HOME", "build/bench-home"))
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--images", action="store_true", help="all of the rows about building")
-    parser.add_argument("--row", action="append", choices=[*building.ROWS, *exchange.ROWS], default=[], help="only this row about building or exchange")
+    parser.add_argument("--row", action="append", choices=[*building.ROWS, *exchange.ROWS, *verifying.ROWS], default=[], help="only this row about building or exchange")
     parser.add_argument("--requirement", default="torch==2.6.0")
     parser.add_argument("--image-rounds", type=int, default=5)
     parser.add_argument("--python", default="/usr/bin/python3", help="the Python that uv's environments use")
@@ -49,8 +50,8 @@ def main():
             starting.warm_start(bench)
             starting.small_commands(bench)
             starting.supervisor(bench)
-        rows = arguments.row or ([*building.ROWS, *exchange.ROWS] if arguments.images else [])
-        for module in (building, exchange):
+        rows = arguments.row or ([*building.ROWS, *exchange.ROWS, *verifying.ROWS] if arguments.images else [])
+        for module in (building, exchange, verifying):
             if chosen := [row for row in rows if row in module.ROWS]:
                 module.measure(bench, arguments.requirement, arguments.image_rounds, chosen)
     finally:
