@@ -29,6 +29,27 @@ Json to_json(const std::vector<image::Summary>& images) {
   return Json{{"images", std::move(list)}};
 }
 
+Json to_json(const image::DiskUsage& usage) {
+  Json images = Json::array();
+  for (const auto& image : usage.images)
+    images.push_back(Json{{"id", image.id},
+                          {"name", image.name.empty() ? Json(nullptr) : Json(image.name)},
+                          {"size_bytes", image.size.count},
+                          {"own_bytes", image.own.count},
+                          {"shared_bytes", image.size.count - image.own.count},
+                          {"last_used", base::to_text(image.last_used)}});
+  return Json{{"images", std::move(images)},
+              {"wheels_bytes", usage.wheels.count},
+              {"layers_bytes", usage.layers.count},
+              {"bases_bytes", usage.bases.count},
+              {"bytecode_bytes", usage.bytecode.count},
+              {"trees_bytes", usage.trees.count},
+              {"unfinished_bytes", usage.unfinished.count},
+              {"other_bytes", usage.other.count},
+              {"total_bytes", usage.total.count},
+              {"unneeded_bytes", usage.unneeded.count}};
+}
+
 namespace {
 
 Result<std::vector<std::string>> images_of_live_runs(const Installation& installation, Reporter& reporter) {

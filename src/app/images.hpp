@@ -14,6 +14,9 @@ namespace startrail::app {
 // {"images": […]}, newest first.
 [[nodiscard]] Json to_json(const std::vector<image::Summary>& images);
 
+// {"images": […], "wheels_bytes", …, "total_bytes", "unneeded_bytes"}.
+[[nodiscard]] Json to_json(const image::DiskUsage& usage);
+
 // Removes images, keeping those that live runs use.
 [[nodiscard]] Result<image::PruneResult> prune_images(const Installation& installation, image::PruneOptions options,
                                                       Reporter& reporter);

@@ -51,6 +51,7 @@ int image_inspect_command(Words words);
 int image_push_command(Words words);
 int image_pull_command(Words words);
 int image_prune_command(Words words);
+int image_du_command(Words words);
 int image_verify_store_command(Words words);
 int image_verify_command(Words words);
 int catalog_command(Words words);

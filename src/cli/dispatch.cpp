@@ -38,6 +38,7 @@ constexpr std::array k_image_commands{
     Command{"import", "Make an image of a root filesystem", Group::manage, image_import_command},
     Command{"push", "Copy an image into a registry", Group::manage, image_push_command},
     Command{"pull", "Copy an image from a registry", Group::manage, image_pull_command},
+    Command{"du", "Show what images take of the disk, and share", Group::manage, image_du_command},
     Command{"prune", "Remove images that are no longer used", Group::manage, image_prune_command},
     Command{"verify", "Check that an image does what it promises", Group::manage, image_verify_command},
     Command{"verify-store", "Check every stored file against its hash", Group::manage, image_verify_store_command},

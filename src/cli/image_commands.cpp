@@ -1,4 +1,4 @@
-// `trail image list|inspect|prune|verify-store`.
+// `trail image list|inspect|verify-store`.
 #include <fmt/format.h>
 
 #include "app/images.hpp"
@@ -21,12 +21,6 @@ constexpr Manual k_inspect_manual{.name = "image inspect",
                                   .arguments = "[OPTIONS] ID",
                                   .summary = "Show what an image is made of.",
                                   .examples = "  trail image inspect 3f2a\n"};
-constexpr Manual k_prune_manual{.name = "image prune",
-                                .arguments = "[OPTIONS]",
-                                .summary = "Remove images that no live run uses.",
-                                .examples =
-                                    "  trail image prune --unused 30d    Those not used for 30 days\n"
-                                    "  trail image prune --all           All, with their wheels and bases\n"};
 constexpr Manual k_verify_manual{
     .name = "image verify-store",
     .arguments = "[OPTIONS]",
@@ -77,21 +71,6 @@ std::string text_of_image(const Json& image) {
   for (const auto& package : base::member(image, "packages"))
     text += fmt::format("  {} {}\n", base::string_at(package, "name"), base::string_at(package, "version"));
   return text;
-}
-
-Result<image::PruneOptions> prune_options(const std::optional<std::string>& unused, bool all) {
-  image::PruneOptions options{.everything_unused = all};
-  if (!unused && !all)
-    return fail(base::error(ErrorCode::usage, "`trail image prune` needs to know what to remove")
-                    .with_hint("those not used for a while: trail image prune --unused 30d")
-                    .with_hint("all that no live run uses: trail image prune --all"));
-  if (!unused) return options;
-  const auto duration = base::parse_duration(*unused);
-  if (!duration)
-    return fail(base::error(ErrorCode::usage, fmt::format("--unused `{}` is not a duration", *unused))
-                    .with_hint("for example: --unused 30d"));
-  options.unused_for = *duration;
-  return options;
 }
 
 // What was found without repairing anything.
@@ -170,35 +149,6 @@ int image_inspect_command(Words words) {
     print_json(*image);
   else
     print(text_of_image(*image));
-  return 0;
-}
-
-int image_prune_command(Words words) {
-  bool json = false, all = false;
-  std::optional<std::string> unused;
-  CommandLine line(k_prune_manual);
-  line.value("--unused", unused, "TIME", "Images not used for this long, e.g. 30d");
-  line.flag("--all", all, "All images, and wheels and bases that nothing needs then");
-  line.flag("--json", json, "Print JSON");
-  if (const auto leave = parse_or_leave(line, words)) return *leave;
-
-  const Format format = json ? Format::json : Format::text;
-  const auto options = prune_options(unused, all);
-  if (!options) return report(options.error(), format);
-  const auto installation = app::find_installation();
-  if (!installation) return report(installation.error(), format);
-  TerminalReporter reporter(traits_of_stderr(), Verbosity::normal);
-  const auto pruned = app::prune_images(*installation, *options, reporter);
-  reporter.finish();
-  if (!pruned) return report(pruned.error(), format);
-  if (json)
-    print_json(Json{{"images", pruned->images},
-                    {"wheels", pruned->wheels},
-                    {"bases", pruned->bases},
-                    {"freed_bytes", pruned->freed.count}});
-  else
-    say(fmt::format("removed {} images, {} wheels and {} bases: {} freed", pruned->images, pruned->wheels,
-                    pruned->bases, base::to_text(pruned->freed)));
   return 0;
 }
 

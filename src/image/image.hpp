@@ -80,17 +80,42 @@ struct Summary {
 [[nodiscard]] Result<void> compile_bytecode(const Image& image, const std::filesystem::path& store,
                                             const machine::Machine& machine, Reporter& reporter);
 
+enum class PruneMode { remove, only_tell };
 struct PruneOptions {
-  std::vector<std::string> keep_images;  // ids used by live runs
-  std::optional<std::chrono::seconds> unused_for;
+  std::vector<std::string> keep_images = {};  // ids used by live runs
+  // An image goes for either reason: nobody used it for so long; or it is the least recently used one of a store that
+  // is larger than this. Without a reason given, every image goes.
+  std::optional<std::chrono::seconds> unused_for = {};
+  std::optional<Bytes> keep = {};
   bool everything_unused = false;  // also wheels and bases that no image has
+  PruneMode mode = PruneMode::remove;
 };
 struct PruneResult {
   int images = 0, wheels = 0, bases = 0;
-  Bytes freed;
+  Bytes freed;                         // of the disk: what has a hard link elsewhere isn't
+  Bytes size;                          // of the store then, hard links once
+  std::vector<std::string> image_ids;  // those that went, in that order
 };
+// Removes images and what only they needed: wheels, layers, bytecode, bases. What a live run uses, and what was used
+// moments ago, stays. With `keep`, what no image needs goes before any image does.
+// Errors: conflict (a build goes on).
 [[nodiscard]] Result<PruneResult> prune(const std::filesystem::path& store, const PruneOptions& options,
                                         Reporter& reporter);
+
+struct ImageUsage {
+  std::string id, name;  // name "" of an image without one
+  Bytes size;            // of all that it needs: what a store with this image alone would take
+  Bytes own;             // what would come free if it went; the rest is shared
+  base::Time last_used;
+};
+struct DiskUsage {
+  std::vector<ImageUsage> images;  // the largest own first
+  // What the disk has, each file once however many names it has. `trees` is what images have beside wheels and layers.
+  Bytes wheels, layers, bases, bytecode, trees, unfinished, other, total;
+  Bytes unneeded;  // of these: what no image needs
+};
+// Asks for the status of files only. What is made or removed meanwhile may be counted or not.
+[[nodiscard]] Result<DiskUsage> disk_usage(const std::filesystem::path& store);
 
 struct StoreFault {
   enum class Kind {
