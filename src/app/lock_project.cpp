@@ -7,7 +7,9 @@
 
 #include "base/files.hpp"
 #include "base/hash.hpp"
+#include "image/base_provider.hpp"
 #include "image/image.hpp"
+#include "lock/torch_build.hpp"
 #include "project/version.hpp"
 
 namespace startrail::app {
@@ -89,13 +91,15 @@ Result<void> check_on_machine(const lock::Lock& lock, const machine::Machine& ma
 
 // The lock that is there, if it can be used; a corrupt one is told and made anew, never trusted.
 std::optional<lock::Lock> reusable_lock(const fs::path& file, const project::Requirements& needs,
-                                        const LockRequest& request, Reporter& reporter) {
+                                        const machine::Machine& machine, const LockRequest& request,
+                                        Reporter& reporter) {
   auto lock = lock::read_lock(file);
   if (!lock) {
     reporter.warn(fmt::format("{}; it is made anew", lock.error().message));
     return std::nullopt;
   }
-  const auto reason = why_not_reused(*lock, needs, request);
+  auto reason = why_not_reused(*lock, needs, request);
+  if (!reason) reason = lock::compiled_for_others(*lock, machine);
   if (!reason) return std::move(*lock);
   reporter.note(fmt::format("{} is made anew: {}", file.filename().string(), *reason));
   return std::nullopt;
@@ -151,20 +155,6 @@ Result<void> settle_framework(LockRequest& request, const project::Requirements&
   return {};
 }
 
-lock::BaseProvider base_provider(const Installation& installation) {
-  const fs::path store = installation.paths.store();
-  return {
-      .recipe_digest =
-          [](const std::string& suite, const std::vector<std::string>& packages) {
-            return image::base_recipe(suite, packages).digest;
-          },
-      .ensure = [store](const std::string& suite, const std::vector<std::string>& packages,
-                        Reporter& reporter) -> Result<fs::path> {
-        return TRY(image::ensure_base(store, image::base_recipe(suite, packages), reporter)).root;
-      },
-  };
-}
-
 Result<LockedProject> lock_project(const Installation& installation, const machine::Machine& machine,
                                    const LockRequest& asked, Phases& phases, Reporter& reporter) {
   LockRequest request = asked;
@@ -179,7 +169,7 @@ Result<LockedProject> lock_project(const Installation& installation, const machi
     if (!fs::is_regular_file(*file, ignored))
       return fail(base::error(ErrorCode::invalid_input, fmt::format("{} is not a file", file->string()))
                       .with_hint("remove it; `trail lock` writes a new one"));
-    if (auto lock = reusable_lock(*file, locked.needs, request, reporter)) {
+    if (auto lock = reusable_lock(*file, locked.needs, machine, request, reporter)) {
       TRY(check_on_machine(*lock, machine, *file));
       locked.lock = std::move(*lock);
       locked.file = *file;
@@ -195,7 +185,7 @@ Result<LockedProject> lock_project(const Installation& installation, const machi
   auto choice = TRY(catalog::choose(locked.needs, machine, request.choose));
   locked.steps = choice.steps;
   phases.end("choosing a combination");
-  const lock::ResolveOptions options{.base = base_provider(installation),
+  const lock::ResolveOptions options{.base = image::base_provider(installation.paths.store(), machine),
                                      .state_root = installation.paths.root,
                                      .framework = request.framework,
                                      .framework_origin = request.choose.framework_origin,

@@ -56,7 +56,4 @@ struct LockedProject {
 [[nodiscard]] Result<LockedProject> lock_project(const Installation& installation, const machine::Machine& machine,
                                                  const LockRequest& request, Phases& phases, Reporter& reporter);
 
-// Bases, as lock::resolve borrows them from the image module.
-[[nodiscard]] lock::BaseProvider base_provider(const Installation& installation);
-
 }  // namespace startrail::app

@@ -41,32 +41,6 @@ bool has_subordinate_ids() {
          ranges.find(fmt::format("\n{}:", ::geteuid())) != std::string::npos;
 }
 
-Result<std::string> mmdebstrap_mode() {
-  if (!base::find_program("mmdebstrap"))
-    return fail(base::error(ErrorCode::not_found, "mmdebstrap, which makes the base system, is not installed")
-                    .with_hint("`sudo apt install mmdebstrap`"));
-  if (::geteuid() == 0) return "root";
-  if (has_subordinate_ids()) return "unshare";
-  if (base::find_program("fakechroot") && base::find_program("fakeroot")) return "fakechroot";
-  return fail(
-      base::error(ErrorCode::not_found, "an ordinary user needs subordinate ids, or fakechroot, to make a base system")
-          .with_context("newuidmap or a line in /etc/subuid is missing, and so is fakechroot or fakeroot")
-          .with_hint("`sudo apt install uidmap && sudo usermod --add-subuids 100000-165535 --add-subgids "
-                     "100000-165535 $USER`")
-          .with_hint("or `sudo apt install fakechroot fakeroot`"));
-}
-
-// Nothing of the caller's shell may reach maintainer scripts; the proxies and the place for temporary files must.
-base::Environment build_environment() {
-  base::Environment environment{{"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
-                                {"LC_ALL", "C.UTF-8"}};
-  for (const char* name : {"HOME", "USER", "LOGNAME", "TMPDIR", "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY",
-                           "HTTPS_PROXY", "NO_PROXY"}) {
-    if (auto value = base::environment_variable(name)) environment[name] = std::move(*value);
-  }
-  return environment;
-}
-
 // mmdebstrap's "I:" lines, in their order, as steps towards the end.
 class BuildProgress {
  public:
@@ -107,7 +81,7 @@ std::vector<std::string> build_command(const BaseRecipe& recipe, const BaseBuild
 Result<void> run_mmdebstrap(const BaseRecipe& recipe, const BaseBuild& build, const fs::path& log,
                             BuildProgress& progress) {
   auto result = TRY(base::run_process({.argv = build_command(recipe, build),
-                                       .environment = build_environment(),
+                                       .environment = mmdebstrap_environment(),
                                        .directory = "/",
                                        .input = {},
                                        .timeout = std::nullopt,
@@ -196,6 +170,31 @@ Result<BaseSystem> make_base(const BaseRecipe& recipe, const BasePaths& paths, R
 }
 
 }  // namespace
+
+Result<std::string> mmdebstrap_mode() {
+  if (!base::find_program("mmdebstrap"))
+    return fail(base::error(ErrorCode::not_found, "mmdebstrap, which makes the base system, is not installed")
+                    .with_hint("`sudo apt install mmdebstrap`"));
+  if (::geteuid() == 0) return "root";
+  if (has_subordinate_ids()) return "unshare";
+  if (base::find_program("fakechroot") && base::find_program("fakeroot")) return "fakechroot";
+  return fail(
+      base::error(ErrorCode::not_found, "an ordinary user needs subordinate ids, or fakechroot, to make a base system")
+          .with_context("newuidmap or a line in /etc/subuid is missing, and so is fakechroot or fakeroot")
+          .with_hint("`sudo apt install uidmap && sudo usermod --add-subuids 100000-165535 --add-subgids "
+                     "100000-165535 $USER`")
+          .with_hint("or `sudo apt install fakechroot fakeroot`"));
+}
+
+base::Environment mmdebstrap_environment() {
+  base::Environment environment{{"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+                                {"LC_ALL", "C.UTF-8"}};
+  for (const char* name : {"HOME", "USER", "LOGNAME", "TMPDIR", "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY",
+                           "HTTPS_PROXY", "NO_PROXY"}) {
+    if (auto value = base::environment_variable(name)) environment[name] = std::move(*value);
+  }
+  return environment;
+}
 
 Result<BaseSystem> ensure_base(const fs::path& store, const BaseRecipe& recipe, Reporter& reporter) {
   if (auto found = find_base(store, recipe.digest)) return std::move(*found);

@@ -23,6 +23,10 @@ struct BaseBuild {
   std::filesystem::path target;                // a folder for root, else a tar file
   std::vector<std::filesystem::path> sources;  // the host's own apt sources for this suite; empty: mmdebstrap's mirrors
 };
+// The way in which this user can run it. Errors: not_found (what is missing, and the command that brings it).
+[[nodiscard]] Result<std::string> mmdebstrap_mode();
+// Nothing of the caller's shell may reach maintainer scripts; the proxies and the place for temporary files must.
+[[nodiscard]] base::Environment mmdebstrap_environment();
 [[nodiscard]] std::vector<std::string> mmdebstrap_arguments(const BaseRecipe& recipe, const BaseBuild& build);
 
 // The host's apt source files, if it is the same suite of Debian and trusts them by Debian's own keyring.

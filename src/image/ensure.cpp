@@ -236,7 +236,8 @@ class Making {
                                                           .base = base.root,
                                                           .lock_directory = m_options.lock_directory,
                                                           .state_root = m_options.store.parent_path(),
-                                                          .output = output},
+                                                          .output = output,
+                                                          .lock = &m_lock},
                                                          m_machine, m_reporter));
       source.sha256 = TRY(base::sha256_file_hex(wheel));
       source.filename = wheel.filename().string();

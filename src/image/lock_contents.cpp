@@ -10,17 +10,13 @@
 #include "base/json.hpp"
 #include "image/wheel_tree.hpp"
 #include "lock/project_copy.hpp"
+#include "lock/torch_build.hpp"
 
 namespace startrail::image {
 namespace {
 
 using lock::LockedPackage;
 using lock::PackageKind;
-
-bool is_wheel(const LockedPackage& package) {
-  return package.kind == PackageKind::wheel ||
-         (package.kind == PackageKind::archive && package.artifact.filename.ends_with(".whl"));
-}
 
 // Where a file or folder beside the lock is, as code in the image sees it.
 std::string address_inside(const std::string& path_from_lock) {
@@ -136,14 +132,15 @@ Result<LockedBuild> build_of(const LockedPackage& package, const lock::Lock& loc
                              const Store& store) {
   const bool editable = package.editable == project::Editable::yes;
   const std::string content = TRY(content_of(package, lock_directory));
-  const Json decides{{"schema", 1},
-                     {"name", package.name},
-                     {"content", content},
-                     {"subdirectory", package.subdirectory},
-                     {"directory", editable ? package.directory : ""},
-                     {"editable", editable},
-                     {"python", lock.python},
-                     {"base", lock.base_recipe}};
+  Json decides{{"schema", 1},
+               {"name", package.name},
+               {"content", content},
+               {"subdirectory", package.subdirectory},
+               {"directory", editable ? package.directory : ""},
+               {"editable", editable},
+               {"python", lock.python},
+               {"base", lock.base_recipe}};
+  if (lock::is_built_with_torch(lock, package.name)) decides["torch"] = TRY(lock::torch_build(lock)).identity;
   LockedBuild build{.package = package,
                     .key = base::sha256_hex(base::to_compact_text(decides)),
                     .sha256 = {},

@@ -17,6 +17,7 @@ struct SourceBuild {
   std::filesystem::path lock_directory;  // the project: what the lock's relative paths are relative to
   std::filesystem::path state_root;      // tools and caches live below
   std::filesystem::path output;          // an existing folder; the wheel is put here
+  const lock::Lock* lock = nullptr;      // complete; for packages that are compiled against its torch
 };
 
 // The wheel of `package`, which is of any kind but wheel, by its PEP 517 backend inside the sandbox. Locking has built

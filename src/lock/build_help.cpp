@@ -14,10 +14,26 @@ namespace {
 // setuptools 82 has no pkg_resources any more, which most setup.py files from before 2024 import.
 constexpr const char* k_old_setuptools = "setuptools<81";
 
+std::string list_of(const std::vector<std::string>& texts) {
+  std::string list;
+  for (const auto& text : texts) list += (list.empty() ? "" : ", ") + base::toml_quote(text);
+  return "[" + list + "]";
+}
+
+// It must be built against the torch that the resolution leads to, so it isn't built before.
+bool learn_torch(BuildHelp& help, const UvFailure& failure, std::vector<std::string>& notes) {
+  if (failure.package.empty() || help.metadata.contains(failure.package)) return false;
+  help.metadata[failure.package] = {"torch"};
+  notes.push_back(
+      fmt::format("{} is built against the torch of this project, which its build imports", failure.package));
+  return true;
+}
+
 }  // namespace
 
 bool learn(BuildHelp& help, const UvFailure& failure, std::vector<std::string>& notes) {
   if (failure.kind != FailureKind::build_failed || failure.missing_module.empty()) return false;
+  if (failure.missing_module == "torch") return learn_torch(help, failure, notes);
   const std::string provider = provider_of(failure.missing_module);
   if (provider.empty()) return false;
   if (provider == k_old_setuptools) {
@@ -36,24 +52,24 @@ bool learn(BuildHelp& help, const UvFailure& failure, std::vector<std::string>& 
   return true;
 }
 
-std::string build_settings(const BuildRequirements& requirements) {
+std::string build_settings(const BuildHelp& help, const std::set<std::string>& from_elsewhere) {
   std::string text = "[extra-build-dependencies]\n";
-  for (const auto& [package, needed] : requirements) {
-    std::string list;
-    for (const auto& requirement : needed) list += (list.empty() ? "" : ", ") + base::toml_quote(requirement);
-    text += fmt::format("{} = [{}]\n", base::toml_quote(package), list);
-  }
+  for (const auto& [package, needed] : help.requirements)
+    text += fmt::format("{} = {}\n", base::toml_quote(package), list_of(needed));
+  // A release in an index may be any; what comes from elsewhere must have one, and uv takes the only one that it finds.
+  for (const auto& [package, needed] : help.metadata)
+    text += fmt::format("\n[[dependency-metadata]]\nname = {}\n{}requires-dist = {}\n", base::toml_quote(package),
+                        from_elsewhere.contains(package) ? "version = \"0\"\n" : "", list_of(needed));
   return text;
 }
 
 std::string provider_of(std::string_view module) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 13> k_providers{{
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 12> k_providers{{
       {"pkg_resources", k_old_setuptools},
       {"distutils", k_old_setuptools},
       {"numpy", "numpy"},
       {"Cython", "cython"},
       {"cython", "cython"},
-      {"torch", "torch"},
       {"wheel", "wheel"},
       {"packaging", "packaging"},
       {"pybind11", "pybind11"},
@@ -90,7 +106,8 @@ std::string advice_for(const UvFailure& failure) {
                        found->first);
   if (failure.missing_header.starts_with("cuda") || failure.reason.find("nvcc") != std::string::npos ||
       failure.reason.find("CUDA_HOME") != std::string::npos)
-    return "images have no CUDA compiler: take a version that comes as a wheel for this torch and Python";
+    return "add build-with-torch = [\"" + failure.package +
+           "\"] to [environment] in trail.toml: it is then compiled with the CUDA compiler of its torch";
   return "";
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,11 +18,13 @@ using BuildRequirements = std::map<std::string, std::vector<std::string>>;
 struct BuildHelp {
   std::vector<std::string> constraints;  // "setuptools<81"
   BuildRequirements requirements;        // by package
+  // What packages need that can't be asked, since their builds import torch: by package. They are not built to resolve.
+  BuildRequirements metadata;
 };
 // Learns from a failed build; false when nothing more can be done. Adds a note on what it does.
 [[nodiscard]] bool learn(BuildHelp& help, const UvFailure& failure, std::vector<std::string>& notes);
-// uv.toml text that gives `help.requirements`.
-[[nodiscard]] std::string build_settings(const BuildRequirements& requirements);
+// uv.toml text that gives `help.requirements` and `help.metadata`. `from_elsewhere`: packages that no index has.
+[[nodiscard]] std::string build_settings(const BuildHelp& help, const std::set<std::string>& from_elsewhere);
 
 // The requirement that provides what setup.py imports: "numpy", "setuptools<81"; "" when none is known.
 [[nodiscard]] std::string provider_of(std::string_view module);

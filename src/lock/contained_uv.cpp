@@ -17,7 +17,6 @@ using enum sandbox::Ownership;
 
 constexpr const char* k_cache_inside = "/var/cache/uv";
 constexpr const char* k_certificates_inside = "/etc/startrail-certificates.crt";
-constexpr std::chrono::minutes k_longest_build{60};
 
 std::string fresh_id() {
   static std::atomic<int> s_count{0};
@@ -47,7 +46,7 @@ std::vector<sandbox::Mount> mount_find_links(UvIndexes& indexes) {
 sandbox::ContainerSpec spec_of(const ContainedCall& call) {
   sandbox::ContainerSpec spec;
   spec.id = fresh_id();
-  spec.layers = {call.base};
+  spec.layers = call.layers.empty() ? std::vector<fs::path>{call.base} : call.layers;
   spec.scratch = call.work.parent_path() / (call.work.filename().string() + "." + spec.id);
   spec.argv = call.argv;
   UvIndexes indexes = call.indexes;
@@ -64,6 +63,7 @@ sandbox::ContainerSpec spec_of(const ContainedCall& call) {
   spec.mounts.push_back(lent(call.work, k_work_inside));
   spec.mounts.push_back(lent(call.cache, k_cache_inside));
   if (call.project) spec.mounts.push_back(lent(*call.project, k_project_inside));
+  for (const auto& [source, target] : call.shown) spec.mounts.push_back(shown(source, target.c_str()));
   std::error_code ignored;
   if (fs::is_regular_file(call.certificates, ignored)) {
     spec.mounts.push_back(shown(call.certificates, k_certificates_inside));
@@ -81,7 +81,7 @@ Result<base::ProcessResult> run_contained_uv(const ContainedCall& call, const ma
   TRY(base::make_directories(call.work / "tmp"));
   const sandbox::ContainerSpec spec = spec_of(call);
   TRY(base::make_directories(spec.scratch));
-  auto result = sandbox::run_contained(support, spec, {}, k_longest_build);
+  auto result = sandbox::run_contained(support, spec, {}, call.patience);
   (void)base::remove_tree(spec.scratch);
   return result;
 }

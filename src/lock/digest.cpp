@@ -45,6 +45,7 @@ std::string digest(const Lock& lock) {
                {"system-packages", system_packages},
                {"packages", packages}};
   // Said only where there is something to say, so that other locks keep the digest that they had before.
+  if (!lock.built_with_torch.empty()) content["built-with-torch"] = {lock.built_with_torch, lock.build_architectures};
   if (!lock.environment.empty()) content["environment"] = lock.environment;
   return base::sha256_hex(base::to_compact_text(content));
 }

@@ -41,6 +41,12 @@ struct LockedPackage {
   std::string index;
 };
 
+// It comes as a wheel, from an index or from elsewhere: nothing needs to be built.
+[[nodiscard]] inline bool is_wheel(const LockedPackage& package) {
+  return package.kind == PackageKind::wheel ||
+         (package.kind == PackageKind::archive && package.artifact.filename.ends_with(".whl"));
+}
+
 // What [tool.startrail] holds beside PEP 751's own fields.
 struct Lock {
   int schema = 1;
@@ -53,6 +59,9 @@ struct Lock {
   std::string framework, framework_version;  // "torch", "2.6.0"; "" when there is none
   std::string cuda, cudnn, nccl, driver_floor;
   std::vector<std::string> architectures;
+  // Sources that are compiled against the locked torch, and the compute capabilities that their CUDA code is for, which
+  // are those of the machine that locked: see torch_build.hpp. Empty for most.
+  std::vector<std::string> built_with_torch, build_architectures;
   // What libraries beside the framework need to be found, "LD_LIBRARY_PATH={site}/nvidia/cudnn/lib"; "{site}" is the
   // environment's site-packages. Empty for most.
   std::vector<std::string> environment;
@@ -84,6 +93,14 @@ struct BaseProvider {
   std::function<Result<std::filesystem::path>(const std::string& suite, const std::vector<std::string>& system_packages,
                                               Reporter& reporter)>
       ensure;
+  // Lower directories, topmost first, of the image that this lock makes, whose local files lie beside `lock_directory`.
+  std::function<Result<std::vector<std::filesystem::path>>(
+      const Lock& lock, const std::filesystem::path& lock_directory, Reporter& reporter)>
+      layers;
+  // Puts the files of one Debian package of main or non-free, without its dependencies, below the new folder `target`.
+  std::function<Result<void>(const std::string& suite, const std::string& package, const std::filesystem::path& target,
+                             Reporter& reporter)>
+      unpack_package;
 };
 
 struct ResolveOptions {

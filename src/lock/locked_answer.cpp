@@ -10,6 +10,8 @@
 #include "base/json.hpp"
 #include "lock/lock_text.hpp"
 #include "lock/project_copy.hpp"
+#include "lock/torch_build.hpp"
+#include "lock/torch_source.hpp"
 
 namespace startrail::lock {
 namespace {
@@ -105,6 +107,25 @@ void take_libraries(Lock& lock) {
   if (const auto version = locked_version(lock, "nvidia-nccl"); !version.empty()) lock.nccl = version;
 }
 
+// Known by name, named by the project, learnt from a failed build, or told from the folder's own setup.py.
+bool needs_torch(const LockedPackage& package, const Lock& lock, const project::Requirements& needs) {
+  if (is_wheel(package) || package.editable == project::Editable::yes) return false;
+  return is_built_with_torch(lock, package.name) || torch_package(package.name) != nullptr ||
+         std::ranges::find(needs.settings.build_with_torch, package.name) != needs.settings.build_with_torch.end() ||
+         (package.kind == PackageKind::directory && imports_torch(needs.folder / package.directory));
+}
+
+void take_torch_builds(Lock& lock, const project::Requirements& needs, const machine::Machine& machine) {
+  std::vector<std::string> names;
+  for (const auto& package : lock.packages)
+    if (needs_torch(package, lock, needs)) names.push_back(package.name);
+  std::ranges::sort(names);
+  lock.built_with_torch = std::move(names);
+  lock.build_architectures.clear();
+  if (!lock.built_with_torch.empty() && !lock.cuda.empty())
+    lock.build_architectures = build_architectures(machine, lock);
+}
+
 Json requirement_json(const project::Requirement& requirement) {
   return Json::array({to_pep508(requirement), requirement.hashes});
 }
@@ -134,7 +155,7 @@ Result<Lock> lock_from(const Answer& answer, const catalog::PythonChoice& python
 }
 
 Result<void> complete(Lock& lock, const catalog::PythonChoice& python, const project::Requirements& needs,
-                      const catalog::Choice& choice, const ResolveOptions& options) {
+                      const catalog::Choice& choice, const ResolveOptions& options, const machine::Machine& machine) {
   lock.python = python.minor;
   lock.suite = python.suite;
   lock.build = choice.build;
@@ -148,6 +169,7 @@ Result<void> complete(Lock& lock, const catalog::PythonChoice& python, const pro
   if (!python.remark.empty()) lock.notes.push_back(python.remark);
   take_framework(lock);
   take_libraries(lock);
+  take_torch_builds(lock, needs, machine);
   return {};
 }
 
@@ -173,6 +195,7 @@ std::string settings_digest(const project::Requirements& needs) {
       {"system-packages", values(system_packages)},
   };
   // Said only where there is something to say, so that most locks of earlier versions stay true.
+  if (!needs.settings.build_with_torch.empty()) content["build-with-torch"] = needs.settings.build_with_torch;
   if (needs.own_package)
     content["own-package"] = {needs.own_package->value, metadata_digest(needs.folder).value_or("")};
   if (!needs.import_roots.empty()) content["import-roots"] = needs.import_roots;

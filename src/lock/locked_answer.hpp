@@ -14,7 +14,8 @@ namespace startrail::lock {
 
 // Inputs, base, build, framework and what the catalog and the locked libraries say of it.
 [[nodiscard]] Result<void> complete(Lock& lock, const catalog::PythonChoice& python, const project::Requirements& needs,
-                                    const catalog::Choice& choice, const ResolveOptions& options);
+                                    const catalog::Choice& choice, const ResolveOptions& options,
+                                    const machine::Machine& machine);
 
 // What resolving starts from, as one digest: packages, constraints, indexes, Python, system packages.
 [[nodiscard]] std::string settings_digest(const project::Requirements& needs);

@@ -12,6 +12,7 @@
 #include "lock/locked_answer.hpp"
 #include "lock/refusal.hpp"
 #include "lock/source_wheel.hpp"
+#include "lock/torch_build.hpp"
 #include "project/version.hpp"
 
 namespace startrail::lock {
@@ -23,6 +24,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::array k_elsewhere{"3.8", "3.7", "3.10", "3.12"};
 constexpr std::chrono::seconds k_longest_diagnosis{20};
 constexpr std::chrono::seconds k_longest_search{40};
+constexpr int k_most_metadata_rounds = 2;
 // Each further one may need a base of its own and an hour of compiling.
 constexpr std::size_t k_most_pythons_to_build_for = 2;
 
@@ -58,6 +60,18 @@ std::vector<std::string> system_packages_of(const project::Requirements& needs) 
   return names;
 }
 
+std::set<std::string> as_set(const std::vector<std::string>& lines) {
+  return {lines.begin(), lines.end()};
+}
+
+// Every package of `taken` says itself what was taken for it.
+bool is_told(const BuildRequirements& taken, const BuildRequirements& told) {
+  return std::ranges::all_of(told, [&](const auto& package) {
+    const auto found = taken.find(package.first);
+    return found == taken.end() || as_set(found->second) == as_set(package.second);
+  });
+}
+
 }  // namespace
 
 Result<Found> Pass::run() {
@@ -85,30 +99,55 @@ Result<Found> Pass::run_with_builds() {
   return refuse_all();
 }
 
-Result<Found> Pass::build(const Probe& candidate) {
-  auto built = TRY(resolve_with_builds(m_session, candidate, m_bounds, m_in.reporter));
-  if (!built.answer.lock_text) {
-    Probe failed = candidate;
-    failed.errors = built.answer.errors;
-    return refuse(built.answer.failure, failed);
+// What can't be asked of builds that import torch.
+BuildHelp Pass::known_help(const Probe& candidate) const {
+  BuildHelp help;
+  for (const auto& name : candidate.to_build) {
+    const auto* known = torch_package(name);
+    const auto& told = m_in.needs.settings.build_with_torch;
+    if (known != nullptr) help.metadata[name] = known->requirements;
+    if (known == nullptr && std::ranges::find(told, name) != told.end()) help.metadata[name] = {"torch"};
   }
-  Found solution = TRY(found(built.answer, candidate.python, std::move(built.notes)));
-  TRY(build_sources(solution, candidate));
-  return solution;
+  return help;
+}
+
+// What was taken for what a package needs may be wrong, and only its wheel tells; then uv is asked again.
+Result<Found> Pass::build(const Probe& candidate) {
+  BuildHelp help = known_help(candidate);
+  for (int round = 0;; ++round) {
+    auto built = TRY(resolve_with_builds(m_session, candidate, m_bounds, std::move(help), m_in.reporter));
+    if (!built.answer.lock_text) {
+      Probe failed = candidate;
+      failed.errors = built.answer.errors;
+      return refuse(built.answer.failure, failed);
+    }
+    Found solution = TRY(found(built.answer, candidate.python, std::move(built.notes)));
+    for (const auto& [name, requirements] : built.help.metadata) solution.lock.built_with_torch.push_back(name);
+    const auto told = TRY(build_sources(solution, candidate));
+    if (round == k_most_metadata_rounds || is_told(built.help.metadata, told)) return solution;
+    help = std::move(built.help);
+    for (const auto& [name, requirements] : told) help.metadata[name] = requirements;
+  }
 }
 
 // A lock whose sources don't build is none; the wheels are kept for the image.
-Result<void> Pass::build_sources(const Found& found, const Probe& candidate) {
+Result<BuildRequirements> Pass::build_sources(const Found& found, const Probe& candidate) {
   const std::filesystem::path base =
       TRY(m_in.options.base.ensure(found.python.suite, system_packages_of(m_in.needs), m_in.reporter));
+  Lock whole = found.lock;
+  TRY(complete(whole, found.python, m_in.needs, m_in.choice, m_in.options, m_in.machine));
   const SourceBuild build{.suite = found.python.suite,
                           .base = base,
                           .lock_directory = m_in.needs.folder,
                           .state_root = m_in.options.state_root,
-                          .indexes = m_session.indexes()};
+                          .indexes = m_session.indexes(),
+                          .lock = &whole,
+                          .provider = &m_in.options.base};
+  BuildRequirements told;
   for (const auto& package : found.lock.packages) {
-    if (package.kind == PackageKind::wheel) continue;
+    if (is_wheel(package)) continue;
     auto wheel = build_source_wheel(package, build, m_in.machine, m_in.reporter);
+    if (wheel && is_built_with_torch(whole, package.name)) told[package.name] = requirements_of_built(*wheel);
     if (wheel) continue;
     Error reason = std::move(wheel).error();
     const auto origins = m_session.request().origins(package.name);
@@ -116,7 +155,7 @@ Result<void> Pass::build_sources(const Found& found, const Probe& candidate) {
     if (reason.code == ErrorCode::refused) add_build_hints(reason, package, candidate);
     return fail(std::move(reason));
   }
-  return {};
+  return told;
 }
 
 // A source that nobody asked for comes with those that were asked for: an old pin brings others of its time.

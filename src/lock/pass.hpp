@@ -42,7 +42,9 @@ class Pass {
  private:
   Result<Found> run_with_builds();
   Result<Found> build(const Probe& candidate);
-  Result<void> build_sources(const Found& found, const Probe& candidate);
+  // What the wheels of sources that are compiled against torch say that they need, by package.
+  Result<BuildRequirements> build_sources(const Found& found, const Probe& candidate);
+  [[nodiscard]] BuildHelp known_help(const Probe& candidate) const;
   Result<Found> found(const Answer& answer, const catalog::PythonChoice& python, std::vector<std::string> notes) const;
   std::unexpected<Error> refuse(const UvFailure& failure, const Probe& origin);
   std::unexpected<Error> refuse_all();

@@ -92,6 +92,7 @@ class LockReader {
  private:
   Result<void> read_header();
   Result<void> read_tool_table(const std::string& python_if_absent);
+  Result<void> read_torch_builds(const Table& tool);
   Result<void> read_inputs(const Table& tool);
   Result<std::optional<LockedPackage>> read_package(const Table& table);
   Result<void> read_source(const Table& table, LockedPackage& package);
@@ -188,6 +189,7 @@ Result<void> LockReader::read_tool_table(const std::string& python_if_absent) {
   m_lock.nccl = TRY(tool.text("nccl"));
   m_lock.driver_floor = TRY(tool.text("driver-floor"));
   m_lock.architectures = TRY(tool.texts("architectures"));
+  TRY(read_torch_builds(tool));
   m_lock.environment = TRY(tool.texts("environment"));
   for (const auto& variable : m_lock.environment)
     if (!is_library_variable(variable))
@@ -199,6 +201,20 @@ Result<void> LockReader::read_tool_table(const std::string& python_if_absent) {
   }
   m_lock.notes = TRY(tool.texts("notes"));
   return read_inputs(tool);
+}
+
+// Both end up in the environment of a build.
+Result<void> LockReader::read_torch_builds(const Table& tool) {
+  m_lock.built_with_torch = TRY(tool.texts("built-with-torch"));
+  m_lock.build_architectures = TRY(tool.texts("build-architectures"));
+  for (const auto& name : m_lock.built_with_torch)
+    if (project::normalized_name(name) != name || !is_word(name))
+      return tool.corrupt("built-with-torch", fmt::format("holds \"{}\", which is no package's name", name));
+  for (const auto& architecture : m_lock.build_architectures)
+    if (architecture.empty() || architecture.find_first_not_of("0123456789.") != std::string::npos)
+      return tool.corrupt("build-architectures",
+                          fmt::format("holds \"{}\", which is no compute capability", architecture));
+  return {};
 }
 
 Result<void> LockReader::read_inputs(const Table& tool) {

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "base/transfers.hpp"
+#include "lock/torch_source.hpp"
 #include "lock/uv_failure.hpp"
 
 namespace startrail::lock {
@@ -107,6 +108,9 @@ Request::Request(const project::Requirements& needs, const catalog::Choice& choi
     extra.as_written = line;
     m_packages.push_back(std::move(extra));
   }
+  for (auto& package : m_packages)
+    if (is_nameless_folder(package) && imports_torch(needs.folder / package.location))
+      package.name = package_name(needs.folder / package.location);
 }
 
 std::vector<std::string> Request::requirement_lines(const fs::path& folder, const Loosened& loosened,
@@ -159,6 +163,13 @@ project::Editable Request::editable(const std::string& directory) const {
            plain(package.location) == plain(directory);
   });
   return found ? project::Editable::yes : project::Editable::no;
+}
+
+std::set<std::string> Request::from_elsewhere() const {
+  std::set<std::string> names;
+  for (const auto& package : m_packages)
+    if (package.kind != SourceKind::index) names.insert(package.name);
+  return names;
 }
 
 bool Request::has_nameless_folders() const {

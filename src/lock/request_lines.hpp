@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,6 +48,8 @@ class Request {
   [[nodiscard]] const std::vector<project::Requirement>& packages() const { return m_packages; }
   [[nodiscard]] const std::vector<project::Requirement>& constraints() const { return m_constraints; }
   [[nodiscard]] bool has_local_folders() const;
+  // Packages that come from folders, archives and repositories.
+  [[nodiscard]] std::set<std::string> from_elsewhere() const;
   [[nodiscard]] bool has_nameless_folders() const;
   // Whether the folder at this path, relative to the project, was asked for as an editable.
   [[nodiscard]] project::Editable editable(const std::string& directory) const;

@@ -80,7 +80,7 @@ class Resolution {
 
   Result<Lock> resolve_under(const std::vector<std::string>& bounds) {
     Found found = TRY(Pass(m_session, m_in, bounds).run());
-    TRY(complete(found.lock, found.python, m_in.needs, m_in.choice, m_in.options));
+    TRY(complete(found.lock, found.python, m_in.needs, m_in.choice, m_in.options, m_in.machine));
     auto& notes = found.lock.notes;
     notes.insert(notes.end(), found.notes.begin(), found.notes.end());
     notes.insert(notes.end(), m_session.notes().begin(), m_session.notes().end());
@@ -145,7 +145,7 @@ class Resolution {
         if (!first_failure) first_failure = std::move(lock).error();
         continue;
       }
-      TRY(complete(*lock, python, m_in.needs, m_in.choice, m_in.options));
+      TRY(complete(*lock, python, m_in.needs, m_in.choice, m_in.options, m_in.machine));
       lock->notes.push_back(fmt::format("the pins are those of {}", m_in.needs.existing_lock->value));
       return std::move(*lock);
     }

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/reporter.hpp"
@@ -18,6 +19,9 @@ struct SourceBuild {
   std::filesystem::path lock_directory;  // the project: what the lock's relative paths are relative to
   std::filesystem::path state_root;      // tools and caches live below
   UvIndexes indexes;                     // where build requirements come from
+  // For sources that are compiled against torch: the complete lock that they belong to, and what lends its image.
+  const Lock* lock = nullptr;
+  const BaseProvider* provider = nullptr;
 };
 
 // Builds `package`, which is of any kind but wheel, by its PEP 517 backend, and returns the wheel's path in a cache
@@ -29,8 +33,14 @@ struct SourceBuild {
 // leads to /workspace, where every run sees the project. So its console scripts exist and its code is always the
 // folder's current one. One that compiles extensions is refused: they would lie in the folder, not in the image.
 //
+// One that the lock has among `built_with_torch` is built on the lock's own image, with its CUDA's compiler
+// (torch_layer.hpp), and kept by all that decides the result: torch, CUDA, Python, compiler, architectures.
+//
 // Errors: network, hash_mismatch, not_found, refused (it doesn't build: the last words of the backend), unsupported.
 [[nodiscard]] Result<std::filesystem::path> build_source_wheel(const LockedPackage& package, const SourceBuild& build,
                                                                const machine::Machine& machine, Reporter& reporter);
+
+// The Requires-Dist lines of the wheel of a source that is compiled against torch, as it was built.
+[[nodiscard]] std::vector<std::string> requirements_of_built(const std::filesystem::path& wheel);
 
 }  // namespace startrail::lock

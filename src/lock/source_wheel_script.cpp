@@ -4,14 +4,18 @@ namespace startrail::lock {
 
 // PEP 517 and PEP 660, with PEP 518's default for projects without a build-system table.
 const std::string_view k_source_wheel_script = R"python(
+import email
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tarfile
 import zipfile
 
+# A build may need other releases of these than its image has.
+ALWAYS_OWN = {"setuptools", "wheel", "packaging", "ninja"}
 TEMPORARY = pathlib.Path(os.environ["TMPDIR"])
 
 CALL_HOOK = """
@@ -58,7 +62,40 @@ class Build:
     def __init__(self, request):
         self.request = request
         self.python = TEMPORARY / "environment" / "bin" / "python"
+        self.image = request.get("image")
         run([request["uv"], "venv", "--quiet", "--no-config", "--python", sys.executable, TEMPORARY / "environment"])
+
+        if self.image:
+            own, = (TEMPORARY / "environment" / "lib").glob("python*/site-packages")
+            (own / "image.pth").write_text(f"import site; site.addsitedir({self.image['site']!r})\n")
+
+    def missing(self, requirements):
+        """Those that the image doesn't have: torch above all, which must be the image's own."""
+        have = set(self.image["provided"]) if self.image else set()
+        name = lambda line: re.sub(r"[-_.]+", "-", re.match(r"[A-Za-z0-9._-]*", line.strip()).group()).lower()
+        return [line for line in requirements if name(line) not in have - ALWAYS_OWN]
+
+    def see_libraries(self, environment):
+        """NVIDIA's wheels are no system's folders: compilers find their headers and libraries by variables only."""
+        if not self.image:
+            return
+        parts = sorted(pathlib.Path(self.image["site"]).glob("nvidia/*"))
+        links = TEMPORARY / "libraries"
+        links.mkdir(exist_ok=True)
+        for library in (file for part in parts for file in (part / "lib").glob("lib*.so.*")):
+            link = links / (library.name.partition(".so.")[0] + ".so")
+            if not link.exists():
+                link.symlink_to(library)
+        headers = ":".join(str(part / "include") for part in parts if (part / "include").is_dir())
+        environment.update(C_INCLUDE_PATH=headers, CPLUS_INCLUDE_PATH=headers, LIBRARY_PATH=str(links))
+
+    def note_requirements(self):
+        wheel, = pathlib.Path(self.request["output"]).glob("*.whl")
+        with zipfile.ZipFile(wheel) as opened:
+            file, = (name for name in opened.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", name))
+            lines = email.message_from_bytes(opened.read(file)).get_all("Requires-Dist") or []
+        kept = [line for line in lines if not re.search(r"\bextra\s*==", line)]
+        (wheel.parent / "requires.txt").write_text("".join(line + "\n" for line in kept))
 
     def install(self, requirements, *options):
         if not requirements:
@@ -90,15 +127,20 @@ class Build:
                 "path": [str(tree / path) for path in system.get("backend-path", [])]}
         environment = dict(os.environ, VIRTUAL_ENV=str(self.python.parent.parent),
                            PATH=str(self.python.parent) + ":" + os.environ["PATH"])
-        run([self.python, "-c", CALL_HOOK, json.dumps(call)], cwd=tree, env=environment, stdout=subprocess.DEVNULL)
+        self.see_libraries(environment)
+        # Compilers that ninja runs complain on its standard output.
+        output = sys.stderr if self.image else subprocess.DEVNULL
+        run([self.python, "-c", CALL_HOOK, json.dumps(call)], cwd=tree, env=environment, stdout=output)
         return json.loads(result.read_text())
 
     def build(self, tree):
         system = self.pyproject(tree).get("build-system", {"requires": ["setuptools>=40.8.0", "wheel"]})
         name = self.request["hook"]
-        self.install(list(system.get("requires", [])) + self.request["requirements"])
-        self.install(self.hook(tree, system, "get_requires_for_" + name, [], optional=True))
+        self.install(self.missing(list(system.get("requires", [])) + self.request["requirements"]))
+        self.install(self.missing(self.hook(tree, system, "get_requires_for_" + name, [], optional=True)))
         self.hook(tree, system, name, [self.request["output"]])
+        if self.image:
+            self.note_requirements()
 
 
 def main():

@@ -97,7 +97,7 @@ Result<void> UvSession::State::write_files(const Question& question, const fs::p
   TRY(write("constraints.txt", joined_lines(constraints)));
   TRY(write("excludes.txt", joined_lines(question.without)));
   TRY(write("build-constraints.txt", joined_lines(question.help.constraints)));
-  TRY(write("uv.toml", build_settings(question.help.requirements)));
+  TRY(write("uv.toml", build_settings(question.help, request.from_elsewhere())));
   TRY(write("pyproject.toml", indexed_project(needs, request, question.loosened)));
   TRY(base::remove_tree(work / k_stubs));
   TRY(base::make_directories(work / k_stubs));

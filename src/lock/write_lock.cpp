@@ -94,6 +94,10 @@ std::string tool_table(const Lock& lock) {
   text += pair_of("cuda", lock.cuda) + pair_of("cudnn", lock.cudnn) + pair_of("nccl", lock.nccl);
   text += pair_of("driver-floor", lock.driver_floor);
   text += fmt::format("architectures = {}\n", array_of(lock.architectures));
+  if (!lock.built_with_torch.empty()) {
+    text += fmt::format("built-with-torch = {}\n", array_of(lock.built_with_torch));
+    text += fmt::format("build-architectures = {}\n", array_of(lock.build_architectures));
+  }
   if (!lock.environment.empty()) text += "environment = " + lines_of(lock.environment) + "\n";
   for (const auto& package : lock.packages) text += pair_of("import-root", package.import_root);
   text += pair_of("settings-digest", lock.settings_digest);

@@ -27,7 +27,7 @@ struct TableKeys {
 };
 const std::vector<TableKeys>& known_tables() {
   static const std::vector<TableKeys> tables{
-      {"environment", {"image", "python", "packages", "system-packages", "cpu"}},
+      {"environment", {"image", "python", "packages", "system-packages", "build-with-torch", "cpu"}},
       {"run", {"command", "gpus", "nodes", "memory", "cpus", "pids", "shm-size", "env"}},
       {"volumes", {"datasets"}},
       {"stop", {"grace", "save"}},
@@ -113,6 +113,12 @@ Result<void> read_environment(const Folder& folder, const TableValue& table, Tra
         name.front() == '-')
       return fail(ErrorCode::invalid_input,
                   fmt::format("{}: `{}` is not the name of a Debian package", to_text(origin), name));
+  for (const auto& [name, origin] : TRY(texts(table.at("build-with-torch"), "environment.build-with-torch"))) {
+    if (name.empty() || !std::ranges::all_of(name, [](char c) { return is_alphanumeric(c) || is_one_of(c, "-_."); }))
+      return fail(ErrorCode::invalid_input,
+                  fmt::format("{}: `{}` is not the name of a Python package", to_text(origin), name));
+    result.settings.build_with_torch.push_back(normalized_name(name));
+  }
   if (const TableValue cpu = table.at("cpu"); cpu.present()) {
     if (!cpu.json().is_boolean()) return refuse(cpu, "environment.cpu", "true or false");
     result.settings.build = cpu.json().get<bool>() ? Build::cpu : Build::gpu;
