@@ -146,13 +146,14 @@ Result<CheckUp> check_up(const Installation& installation, const fs::path& folde
 std::vector<std::string> commands_of(const CheckUp& found) {
   std::vector<std::string> commands;
   for (const auto& finding : found.host.findings)
-    for (const std::string& command : finding.commands)
-      if (std::ranges::find(commands, command) == commands.end()) commands.push_back(command);
+    if (diagnose::certainty(finding.confidence) == "certain")
+      for (const std::string& command : finding.commands)
+        if (std::ranges::find(commands, command) == commands.end()) commands.push_back(command);
   return commands;
 }
 
 Result<void> run_as_root(const std::string& command) {
-  const std::string line = ::geteuid() == 0 ? command : "sudo sh -c " + base::shell_quote(command);
+  const std::string line = (::geteuid() == 0 ? command : "sudo sh -c " + base::shell_quote(command)) + " 1>&2";
   const int status = std::system(line.c_str());  // NOLINT(cert-env33-c): the user asked for exactly this command
   if (status == 0) return {};
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

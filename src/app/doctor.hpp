@@ -33,9 +33,9 @@ struct CheckUp {
 // This host, and what `trail run` would choose in `folder`; offline, under a second, and nothing is written.
 [[nodiscard]] Result<CheckUp> check_up(const Installation& installation, const std::filesystem::path& folder);
 
-// The commands that the findings about the host come with, each once.
+// The commands that the certain findings about the host come with, each once: nothing is mended on a guess.
 [[nodiscard]] std::vector<std::string> commands_of(const CheckUp& found);
-// Runs one by the shell, as root (by sudo for others), its output to this terminal. Errors: internal, naming the
+// Runs one by the shell, as root (by sudo for others), its output to stderr. Errors: internal, naming the
 // command.
 [[nodiscard]] Result<void> run_as_root(const std::string& command);
 

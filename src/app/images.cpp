@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "app/list_runs.hpp"
 #include "base/files.hpp"
@@ -77,7 +78,10 @@ Result<image::RepairResult> repair_store(const Installation& installation, Repor
 namespace {
 
 std::string quoted(const std::string& text) {
-  return '"' + text + '"';
+  std::string plain = "\"";
+  for (const char c : text)
+    if (std::isprint(static_cast<unsigned char>(c)) != 0 && c != '"' && c != '\\') plain += c;
+  return plain + '"';
 }
 
 std::string deepest_level(const image::Verification& verification) {
@@ -90,7 +94,10 @@ std::string deepest_level(const image::Verification& verification) {
 }
 
 // What makes a row of the catalog `verified` (docs/reference/catalog.md). An image of no row has none.
-Result<void> note_for_catalog(const fs::path& store, const Verified& verified, const machine::Machine& machine) {
+// What came from elsewhere speaks for itself alone: that it is what a row promises is its own claim.
+Result<void> note_for_catalog(const fs::path& store, const Verified& verified, const machine::Machine& machine,
+                              const Json& details) {
+  if (base::member(details, "origin").is_object()) return {};
   const Json& told = base::member(base::member(verified.statement, "predicate"), "startrail");
   const std::string framework = base::string_at(told, "framework"),
                     version = base::string_at(told, "framework_version");
@@ -125,10 +132,11 @@ Result<Verified> verify_image(const Installation& installation, const std::strin
   Verified verified{.verification = TRY(image::verify_image(store, image, options, machine, reporter)),
                     .statement = {}};
   const std::string& id = verified.verification.image;
-  verified.statement = image::statement_of(verified.verification, machine, TRY(image::inspect(store, id)));
+  const Json details = TRY(image::inspect(store, id));
+  verified.statement = image::statement_of(verified.verification, machine, details);
   if (levels.empty()) {
     TRY(image::store_verification(store, id, verified.statement));
-    TRY(note_for_catalog(store, verified, machine));
+    TRY(note_for_catalog(store, verified, machine, details));
     verified.kept = true;
   }
   return verified;

@@ -111,6 +111,7 @@ Result<int> fix(const app::Installation& installation, const Options& options, c
     return show_check_up(options, found);
   }
   if (!options.yes) {
+    if (options.json) return show_check_up(options, found);
     for (const std::string& command : commands) print(command + "\n");
     say("as root, in this order; `trail doctor --fix --yes` runs them");
     return 0;

@@ -210,6 +210,13 @@ Result<std::vector<Finding>> findings_in_kernel_messages(std::string_view messag
   return findings;
 }
 
+// A fact is a line: what a path or a message has in it must not look like another one.
+std::string on_one_line(std::string text) {
+  for (char& c : text)
+    if (std::iscntrl(static_cast<unsigned char>(c)) != 0) c = ' ';
+  return text;
+}
+
 // Lines of the sheet of facts → where each fact was read.
 void name_sources(Finding& finding, const std::vector<machine::Fact>& facts) {
   for (Evidence& evidence : finding.evidence) {
@@ -229,7 +236,7 @@ Result<std::vector<Finding>> diagnose_text(std::string_view text, std::string_vi
 Result<std::vector<Finding>> diagnose_host(const std::vector<machine::Fact>& facts, std::string_view kernel_messages,
                                            const Circumstances& circumstances) {
   std::string sheet;
-  for (const auto& fact : facts) sheet += fmt::format("{}: {}\n", fact.name, fact.value);
+  for (const auto& fact : facts) sheet += fmt::format("{}: {}\n", on_one_line(fact.name), on_one_line(fact.value));
   auto findings = TRY(findings_about(About::host, sheet, "host", circumstances));
   for (Finding& finding : findings) name_sources(finding, facts);
   for (Finding& finding : TRY(findings_in_kernel_messages(kernel_messages, circumstances)))

@@ -60,6 +60,7 @@ bool card_driver(Match& match) {
 
 bool runtime_told(Match& match) {
   const std::string why = first_word(match, {"why"});
+  if (occurs(match.nearby, R"(package_manager: apt\b)")) match.words["install"] = "apt-get install -y runc";
   match.words["why_told"] = why.empty() ? "" : fmt::format(" ({}: {})", first_word(match, {"name"}), why);
   return true;
 }

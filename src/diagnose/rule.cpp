@@ -24,7 +24,10 @@ Result<About> about(std::string_view source) {
 }
 
 Result<Rule> rule_from(const Json& item) {
-  Pattern pattern = TRY(Pattern::compile(base::string_at(item, "pattern")));
+  // A fact is a whole line of the sheet: what stands in the middle of one is its value.
+  const bool of_host = base::string_at(item, "source") == "host";
+  const std::string expression = base::string_at(item, "pattern");
+  Pattern pattern = TRY(Pattern::compile(of_host ? fmt::format("(?m)^(?:{})", expression) : expression));
   Rule rule{.name = base::string_at(item, "name"),
             .cause = base::string_at(item, "class"),
             .about = TRY(about(base::string_at(item, "source"))),

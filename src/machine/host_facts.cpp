@@ -44,7 +44,10 @@ void add_clock(const HostPaths& paths, std::vector<Fact>& facts) {
     facts.push_back({"clock.synchronised", answer == TIME_ERROR ? "no" : "yes", "the kernel (adjtimex)"});
 }
 
-void add_runtimes(const Machine& machine, std::vector<Fact>& facts) {
+void add_runtimes(const HostPaths& paths, const Machine& machine, std::vector<Fact>& facts) {
+  std::error_code ignored;
+  facts.push_back(
+      {"package_manager", fs::exists(at(paths, "/usr/bin/apt-get"), ignored) ? "apt" : "unknown", "/usr/bin"});
   const bool usable = std::ranges::any_of(machine.runtimes, &Runtime::usable);
   facts.push_back({"runtime", usable ? "usable" : "none", "PATH"});
   for (const Runtime& runtime : machine.runtimes)
@@ -109,7 +112,7 @@ std::string tail_of(const fs::path& file) {
 
 std::vector<Fact> host_facts(const HostPaths& paths, const Machine& machine, const fs::path& state_root) {
   std::vector<Fact> facts = gpu_facts(paths, machine);
-  add_runtimes(machine, facts);
+  add_runtimes(paths, machine, facts);
   add_namespaces(paths, machine, facts);
   add_memory(paths, machine, facts);
   add_room(state_root, "disk", state_root.string(), facts);

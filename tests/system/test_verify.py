@@ -75,10 +75,13 @@ class Faults(TrailCase):
         """A state folder of this test's own, with the shared base as hard links: it will be damaged."""
         home = self.folder / "home"
         if not home.exists():
-            self.trail("image", "build", cwd=self.project("first", requirements__txt="six\n"), check=0)
-            (home / "store").mkdir(parents=True)
-            subprocess.run(["cp", "-al", SHARED_HOME / "store/bases", home / "store/bases"], check=True)
-            shutil.copytree(SHARED_HOME / "tools", home / "tools", symlinks=True)
+            # What another suite is just making can't be copied: it is made anew here then.
+            for name, how in ((name, how) for name in ("store/bases", "tools") for how in ("-al", "-a")):
+                (home / name).parent.mkdir(parents=True, exist_ok=True)
+                if (home / name).exists() or not (SHARED_HOME / name).is_dir():
+                    continue
+                if subprocess.run(["cp", how, SHARED_HOME / name, home / name], capture_output=True, check=False).returncode != 0:
+                    shutil.rmtree(home / name, ignore_errors=True)
         return home
 
     def levels(self, image, *names):
@@ -99,6 +102,7 @@ class Faults(TrailCase):
         self.assertEqual(code, 1)
         self.assertIn("six.py", str(levels["files"]["findings"]))
 
+    @unittest.skipUnless(COMPILER, "no compiler for a library that lacks something")
     def test_a_library_that_lacks_another_is_found_before_anybody_imports_it(self):
         (self.folder / "x.c").write_text("extern int there(void); int PyInit_lacking(void) { return there(); }\n")
         (self.folder / "y.c").write_text("int there(void) { return 1; }\n")

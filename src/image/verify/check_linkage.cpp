@@ -109,14 +109,17 @@ class LinkageCheck {
 
   // Libraries that an extension module needs, and those that they need: these must be loadable.
   void note_needed(const Object& object) {
-    if (is_extension_module(object.path)) mark(object);
-  }
-  void mark(const Object& object) {
-    if (!m_must_load.insert(object.path).second) return;
-    for (const std::string& library : object.elf.needed) {
-      const auto path = m_by_name.find(library);
-      if (path == m_by_name.end()) continue;
-      if (const auto other = m_by_path.find(path->second); other != m_by_path.end()) mark(m_objects[other->second]);
+    if (!is_extension_module(object.path)) return;
+    std::vector<const Object*> left{&object};
+    while (!left.empty()) {
+      const Object& next = *left.back();
+      left.pop_back();
+      if (!m_must_load.insert(next.path).second) continue;
+      for (const std::string& library : next.elf.needed) {
+        const auto path = m_by_name.find(library);
+        const auto other = path == m_by_name.end() ? m_by_path.end() : m_by_path.find(path->second);
+        if (other != m_by_path.end()) left.push_back(&m_objects[other->second]);
+      }
     }
   }
 

@@ -91,9 +91,20 @@ LevelResult read_answer(Level level, const base::ProcessResult& ended) {
   const Json& passed = base::member(*answer, "passed");
   result.outcome = !passed.is_boolean() ? Outcome::not_tried : passed.get<bool>() ? Outcome::passed : Outcome::failed;
   result.summary = base::string_at(*answer, "summary");
-  result.figures = base::member(*answer, "figures");
-  result.findings = base::strings_at(result.figures, "failed");
-  result.figures.erase("failed");
+  if (const Json& figures = base::member(*answer, "figures"); figures.is_object()) {
+    result.figures = figures;
+    result.findings = base::strings_at(figures, "failed");
+    result.figures.erase("failed");
+  }
+  // Right until the answer is not enough: what crashes or hangs as it ends would do so in everybody's training.
+  if (result.outcome != Outcome::failed && !ended.succeeded()) {
+    result.outcome = Outcome::failed;
+    result.findings = {fmt::format("{}, but then {}", result.summary,
+                                   ended.timed_out ? fmt::format("it did not end within {}", base::to_text(k_patience))
+                                   : ended.signal != 0 ? "it was ended by " + base::signal_name(ended.signal)
+                                                       : fmt::format("it ended with exit code {}", ended.exit_code))};
+    result.summary = result.findings.front();
+  }
   return result;
 }
 

@@ -102,7 +102,10 @@ std::string_view name(Outcome outcome) {
 }
 
 bool Verification::passed() const {
-  return std::ranges::none_of(levels, [](const LevelResult& result) { return result.outcome == Outcome::failed; });
+  const auto is = [](Outcome outcome) {
+    return [outcome](const LevelResult& result) { return result.outcome == outcome; };
+  };
+  return std::ranges::none_of(levels, is(Outcome::failed)) && !std::ranges::all_of(levels, is(Outcome::not_tried));
 }
 
 Result<Verification> verify_image(const fs::path& store_path, const std::string& image_name,
@@ -120,15 +123,16 @@ Json statement_of(const Verification& verification, const machine::Machine& mach
   Json levels = Json::array();
   for (const LevelResult& result : verification.levels) levels.push_back(to_json(result));
   const std::string digest = verification.image.substr(verification.image.find(':') + 1);
-  const bool warned = !names_with(verification, Outcome::warned).empty();
+  const bool failed = !names_with(verification, Outcome::failed).empty();
+  const bool warned = !names_with(verification, Outcome::warned).empty() || !verification.passed();
   return {
       {"_type", k_statement_type},
       {"subject", Json::array({{{"name", "image"}, {"digest", {{"sha256", digest}}}}})},
       {"predicateType", k_predicate_type},
       {"predicate",
-       {{"result", !verification.passed() ? "FAILED"
-                   : warned               ? "WARNED"
-                                          : "PASSED"},
+       {{"result", failed   ? "FAILED"
+                   : warned ? "WARNED"
+                            : "PASSED"},
         {"configuration", Json::array({{{"name", "trail image verify"}, {"annotations", {{"version", k_version}}}}})},
         {"passedTests", names_with(verification, Outcome::passed)},
         {"warnedTests", names_with(verification, Outcome::warned)},

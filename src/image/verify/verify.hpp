@@ -44,7 +44,7 @@ struct LevelResult {
 struct Verification {
   std::string image;  // id
   std::vector<LevelResult> levels;
-  [[nodiscard]] bool passed() const;  // no level failed
+  [[nodiscard]] bool passed() const;  // no level failed, and at least one was tried
 };
 
 struct VerifyOptions {

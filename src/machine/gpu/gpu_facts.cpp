@@ -45,21 +45,29 @@ void add_cards(const HostPaths& paths, std::vector<Fact>& facts) {
   }
 }
 
-// The version that the driver's user-space library has in its file name.
-std::string library_version(const HostPaths& paths) {
-  std::string newest = "none";
+std::string version_in_name(const fs::path& file) {
+  const std::string name = file.filename().string();
+  const std::string version = name.starts_with(k_nvml_stem) ? name.substr(k_nvml_stem.size()) : "";
+  return version.find('.') == std::string::npos ? "" : version;
+}
+
+// The version of the driver's user-space library: of the file that the linker's name for it leads to, for a package
+// may have left older ones beside it. A library that answered is right wherever it lies.
+std::string library_version(const HostPaths& paths, const Machine& machine) {
+  if (!machine.gpus.empty() && machine.driver) return machine.driver->version;
+  std::string other = "none";
   for (const char* directory : {"/usr/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu/nvidia/current", "/usr/lib64",
                                 "/usr/lib64/nvidia", "/usr/lib/nvidia", "/usr/lib", "/usr/local/nvidia/lib64"}) {
     std::error_code failure;
+    const fs::path linked = fs::canonical(at(paths, directory) / "libnvidia-ml.so.1", failure);
+    if (const std::string version = failure ? "" : version_in_name(linked); !version.empty()) return version;
     for (const auto& entry : fs::directory_iterator(at(paths, directory), failure)) {
-      const std::string name = entry.path().filename().string();
-      if (!name.starts_with(k_nvml_stem) || entry.is_symlink(failure)) continue;
-      const std::string version = name.substr(k_nvml_stem.size());
-      if (version.find('.') != std::string::npos) newest = version;
+      const std::string version = version_in_name(entry.path());
+      if (machine.driver && version == machine.driver->version) return version;
+      if (!version.empty()) other = version;
     }
-    if (newest != "none") break;
   }
-  return newest;
+  return other;
 }
 
 std::string node_state(const HostPaths& paths, const std::string& path) {
@@ -87,9 +95,10 @@ std::string version_in_specification(std::string_view text) {
 }
 
 void add_container_facts(const HostPaths& paths, std::vector<Fact>& facts) {
-  for (const char* file : {"/etc/cdi/nvidia.yaml", "/var/run/cdi/nvidia.yaml", "/etc/cdi/nvidia.json"})
+  for (const char* file : {"/etc/cdi/nvidia.yaml", "/var/run/cdi/nvidia.yaml"})
     if (is_there(paths, file))
-      facts.push_back({"cdi.driver", version_in_specification(text_of(at(paths, file))), file});
+      facts.push_back(
+          {"cdi.driver", fmt::format("{} in {}", version_in_specification(text_of(at(paths, file))), file), file});
   const auto program = [&](std::string_view name) {
     return is_there(paths, fmt::format("/usr/bin/{}", name)) || is_there(paths, fmt::format("/usr/local/bin/{}", name));
   };
@@ -155,7 +164,7 @@ std::vector<Fact> gpu_facts(const HostPaths& paths, const Machine& machine) {
   if (facts.empty() && !machine.driver) return facts;
   // The two are compared: they stand beside each other.
   facts.push_back({"driver.module", loaded ? machine.driver->version : "none", "/proc/driver/nvidia/version"});
-  facts.push_back({"driver.library", library_version(paths), "the library directories"});
+  facts.push_back({"driver.library", library_version(paths, machine), "the library directories"});
   if (machine.driver)
     facts.push_back({"driver.cuda", machine.driver->cuda.empty() ? "none" : machine.driver->cuda, "NVML"});
   facts.push_back({"gpus", fmt::format("{}", machine.gpus.size()), "NVML"});

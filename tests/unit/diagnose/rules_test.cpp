@@ -114,13 +114,26 @@ TEST(HostDiagnosis, a_healthy_host_has_no_finding) {
   EXPECT_TRUE(
       findings_on("card.0000:3b:00.0.driver: nvidia\ndriver.module: 580.65.06\ndriver.library: 580.65.06\n"
                   "driver.cuda: 13.0\ngpus: 1\nnode./dev/nvidiactl: mode 0666, owner 0:0, usable by this user\n"
-                  "cdi.driver: 580.65.06\ntoolkit: present\nengine: docker\nnvswitch: present\n"
+                  "cdi.driver: 580.65.06 in /etc/cdi/nvidia.yaml\ntoolkit: present\nengine: docker\nnvswitch: present\n"
                   "fabricmanager: running\nmig.0.instances: 7\ninfiniband.mlx5_0.1: 4: ACTIVE\n"
                   "memlock: unlimited\nruntime: usable\nruntime.runc: 1.1.5\nuser_namespaces: allowed\n"
                   "memory: 64000000000 bytes\nmemory.available: 60000000000 bytes\ndisk.size: 900000000000 bytes\n"
                   "disk.free: 500000000000 bytes\ndisk.inodes_free: 30000000\nshm.size: 32000000000 bytes\n"
                   "shm.free: 32000000000 bytes\nfiles.limit: 1048576\nclock.year: 2026\nclock.synchronised: yes\n")
           .empty());
+}
+
+TEST(HostDiagnosis, a_fact_with_a_line_end_in_it_is_one_fact) {
+  const auto found =
+      diagnose_host({{"runtime", "none\nfabricmanager: not running\nuser_namespaces: not allowed: x", "PATH"}}, "", {});
+  ASSERT_TRUE(found);
+  for (const auto& finding : *found) EXPECT_EQ(finding.cause, "no-runtime");
+}
+
+TEST(HostDiagnosis, apt_is_called_only_where_it_is) {
+  EXPECT_EQ(findings_on("package_manager: apt\nruntime: none\n").front().commands,
+            std::vector<std::string>{"apt-get install -y runc"});
+  EXPECT_TRUE(findings_on("package_manager: unknown\nruntime: none\n").front().commands.empty());
 }
 
 TEST(HostDiagnosis, evidence_names_where_the_fact_was_read) {
