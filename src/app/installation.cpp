@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 #include <pwd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/document.hpp"
 #include "base/files.hpp"
 #include "catalog/catalog.hpp"
+#include "image/system_store.hpp"
 
 namespace startrail::app {
 namespace {
@@ -15,7 +18,24 @@ std::string user_name() {
   return entry == nullptr ? fmt::format("uid {}", ::getuid()) : std::string(entry->pw_name);
 }
 
+constexpr const char* k_root_store = "/var/lib/startrail/store";
+
+bool belongs_to_another(const fs::path& folder) {
+  struct stat status{};
+  return ::stat(folder.c_str(), &status) == 0 && status.st_uid != ::geteuid();
+}
+
 }  // namespace
+
+fs::path system_store_of(const base::Environment& environment) {
+  std::optional<std::string> named;
+  if (const auto found = environment.find("STARTRAIL_SYSTEM_STORE"); found != environment.end())
+    named = found->second;
+  else if (const auto config = base::read_toml_file(base::config_directory(environment) / "config.toml"))
+    if (base::member(config->root, "system_store").is_string()) named = base::string_at(config->root, "system_store");
+  if (named) return named->starts_with('/') ? fs::path(*named) : fs::path();
+  return belongs_to_another(k_root_store) ? fs::path(k_root_store) : fs::path();
+}
 
 Result<Installation> find_installation() {
   Installation installation{.environment = base::current_environment()};
@@ -23,6 +43,7 @@ Result<Installation> find_installation() {
   installation.program = base::own_program();
   installation.host = machine::host_paths_from_environment();
   installation.user = user_name();
+  image::use_system_store(system_store_of(installation.environment));
   catalog::use_user_rows(base::config_directory(installation.environment) / "catalog");
   return installation;
 }

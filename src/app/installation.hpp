@@ -18,9 +18,13 @@ struct Installation {
   std::string user;               // login name of the real user, "uid 1234" when there is none
 };
 
-// Reads the environment, and tells the catalog where the user's rows would be; makes nothing. Errors: invalid_input
-// (STARTRAIL_HOME, HOME).
+// Reads the environment and the configuration file; tells the catalog where the user's rows would be, and the store
+// which system store there is; makes nothing. Errors: invalid_input (STARTRAIL_HOME, HOME).
 [[nodiscard]] Result<Installation> find_installation();
+
+// The store of all users that this one takes from: STARTRAIL_SYSTEM_STORE, else `system_store` of config.toml ("" or
+// "none": none), else root's own when it is there and this user is another. "" for none.
+[[nodiscard]] std::filesystem::path system_store_of(const base::Environment& environment);
 
 // Makes the state directory and proves that it can be written.
 // Errors: permission, no_space, conflict, each naming the folder and STARTRAIL_HOME.

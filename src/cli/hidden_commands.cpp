@@ -3,8 +3,10 @@
 #include <cstdlib>
 
 #include "app/background.hpp"
+#include "app/installation.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
+#include "image/system_store.hpp"
 #include "sandbox/sandbox.hpp"
 #include "supervise/supervise.hpp"
 
@@ -20,7 +22,9 @@ int needs_one_argument(std::string_view verb) {
 }  // namespace
 
 int supervise_command(Words words) {
-  return words.size() == 1 ? supervise::supervise_main(words.front()) : needs_one_argument("supervise");
+  if (words.size() != 1) return needs_one_argument("supervise");
+  image::use_system_store(app::system_store_of(base::current_environment()));
+  return supervise::supervise_main(words.front());
 }
 
 int contain_command(Words words) {

@@ -15,6 +15,7 @@
 #include "base/files.hpp"
 #include "base/json.hpp"
 #include "base/process.hpp"
+#include "image/system_store.hpp"
 
 namespace startrail::image {
 namespace {
@@ -143,6 +144,25 @@ std::optional<BaseSystem> load(const fs::path& bases, const std::string& recipe,
                     .size = {static_cast<std::uint64_t>(base::integer_at(*meta, "size"))}};
 }
 
+std::optional<BaseSystem> load_by_recipe(const fs::path& bases, const std::string& recipe) {
+  auto digest = base::read_file(bases / ("recipe-" + recipe));
+  if (!digest) return std::nullopt;
+  while (digest->ends_with('\n')) digest->pop_back();
+  return load(bases, recipe, *digest);
+}
+
+// Of the system store beside this one; "" for none.
+fs::path system_bases(const fs::path& store) {
+  const fs::path system = system_store_beside(store);
+  return system.empty() ? system : system / "bases";
+}
+
+std::optional<BaseSystem> trusted(std::optional<BaseSystem> base) {
+  if (!base || !check_trusted(base->root)) return std::nullopt;
+  hold_for_life(base->root.parent_path());
+  return base;
+}
+
 Result<BaseSystem> make_base(const BaseRecipe& recipe, const BasePaths& paths, Reporter& reporter) {
   const auto started = std::chrono::steady_clock::now();
   const std::string what = fmt::format("making the Debian {} base", recipe.suite);
@@ -210,16 +230,16 @@ Result<BaseSystem> ensure_base(const fs::path& store, const BaseRecipe& recipe, 
 }
 
 std::optional<BaseSystem> find_base(const fs::path& store, const std::string& recipe_digest) {
-  const fs::path bases = fs::absolute(store) / "bases";
-  auto digest = base::read_file(bases / ("recipe-" + recipe_digest));
-  if (!digest) return std::nullopt;
-  while (digest->ends_with('\n')) digest->pop_back();
-  return load(bases, recipe_digest, *digest);
+  if (auto own = load_by_recipe(fs::absolute(store) / "bases", recipe_digest)) return own;
+  const fs::path shared = system_bases(store);
+  return shared.empty() ? std::nullopt : trusted(load_by_recipe(shared, recipe_digest));
 }
 
 std::optional<BaseSystem> find_base_by_digest(const fs::path& store, const std::string& recipe,
                                               const std::string& digest) {
-  return load(fs::absolute(store) / "bases", recipe, digest);
+  if (auto own = load(fs::absolute(store) / "bases", recipe, digest)) return own;
+  const fs::path shared = system_bases(store);
+  return shared.empty() ? std::nullopt : trusted(load(shared, recipe, digest));
 }
 
 }  // namespace startrail::image

@@ -16,6 +16,7 @@
 #include "image/environment_tree.hpp"
 #include "image/image_folder.hpp"
 #include "image/oci/pulled_image.hpp"
+#include "image/system_store.hpp"
 #include "image/unsynced.hpp"
 #include "image/verify_store.hpp"
 #include "image/wheel_tree.hpp"
@@ -257,7 +258,8 @@ Result<void> compile_bytecode(const Image& image, const fs::path& store_path, co
     return compile_bytecode(below, store_path, machine, reporter);
   }
   const Image present = TRY(image_from_manifest(store, image.id, manifest));
-  if (present.has_bytecode) return sync_store(store);
+  // Of an image that stands on the system store's the owner of that compiles, once for all.
+  if (present.has_bytecode || shared_image(store, image.id)) return sync_store(store);
   const std::string key = "bytecode-layer-" + store.image(image.id).filename().string();
   const auto lock = TRY(store.try_lock(key));
   if (!lock) return {};  // somebody else is at it

@@ -14,6 +14,7 @@
 #include "image/lock_contents.hpp"
 #include "image/making.hpp"
 #include "image/oci/pulled_image.hpp"
+#include "image/system_store.hpp"
 #include "image/unsynced.hpp"
 #include "lock/suite.hpp"
 
@@ -132,7 +133,7 @@ class Making {
     const base::FileLock lock = TRY(wait_for(key));
     // Whoever held the lock before may have made it.
     m_contents = TRY(lock_contents(m_lock, m_options.lock_directory, m_store));
-    if (is_there()) return {};
+    if (is_there() || TRY(share(key))) return {};
     m_reporter.step("making the image");
     return or_nothing(key, fill_main(key, base));
   }
@@ -169,12 +170,27 @@ class Making {
     return base::fail(with_need(std::move(made).error(), m_lock, m_options));
   }
 
-  // The image without editables.
-  [[nodiscard]] bool is_there() const {
+  // Of the image without editables, once everything that names it is known.
+  [[nodiscard]] std::optional<std::string> main_id() const {
     const auto base = m_suppliers.find_base(m_options.store, base_recipe(m_suite, m_lock.system_packages).digest);
+    if (!base || std::ranges::any_of(m_contents.builds, [](const auto& build) { return build.sha256.empty(); }))
+      return std::nullopt;
+    return manifest_id(main_manifest(*base));
+  }
+
+  [[nodiscard]] bool is_there() const {
+    const auto id = main_id();
     std::error_code ignored;
-    return base && std::ranges::none_of(m_contents.builds, [](const auto& build) { return build.sha256.empty(); }) &&
-           fs::exists(m_store.image(manifest_id(main_manifest(*base))) / "manifest.json", ignored);
+    return id && fs::exists(m_store.image(*id) / "manifest.json", ignored);
+  }
+
+  // The system store has this very image.
+  Result<bool> share(const std::string& key) {
+    if (const auto refusal = system_store_refusal()) m_reporter.warn(*refusal);
+    const auto id = main_id();
+    if (!id || !TRY(share_image(m_store, key, *id))) return false;
+    m_reporter.note(fmt::format("this image is the one of the system store {}", m_store.system().string()));
+    return true;
   }
 
   Result<base::FileLock> wait_for(const std::string& key) {

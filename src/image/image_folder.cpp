@@ -3,19 +3,36 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/files.hpp"
 #include "base/hash.hpp"
 #include "base/json.hpp"
 #include "image/oci/pulled_image.hpp"
+#include "image/system_store.hpp"
 
 namespace startrail::image {
 namespace {
 
 constexpr std::string_view k_site = "{site}";
+constexpr std::size_t k_short_id = 19;  // "sha256:" and twelve digits
+
+bool is_earlier(const timespec& a, const timespec& b) {
+  return std::tie(a.tv_sec, a.tv_nsec) < std::tie(b.tv_sec, b.tv_nsec);
+}
+
+// Nobody but its owner may touch a file, but everybody's reading sets its time of access: once a day at most, which is
+// enough for telling the least recently used (mount(2), MS_RELATIME).
+void note_use(const fs::path& file) {
+  const base::Fd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  char byte = 0;
+  if (fd.valid()) [[maybe_unused]]
+    const auto count = ::read(fd.get(), &byte, 1);
+}
 
 // What a process inside sees before anybody adds to it: the environment first on PATH, certificates, UTF-8.
 base::Environment image_environment() {
@@ -70,6 +87,29 @@ Result<Image> foreign_image(const fs::path& folder) {
 
 fs::path used_file(const Store& store, const std::string& id) {
   return store.image(id) / "used";
+}
+
+// Of an image of the system store. From here on its owner finds it in use.
+Result<void> check_shared(const fs::path& folder, const std::string& id) {
+  hold_for_life(folder);
+  auto trusted = check_trusted(folder / "tree");
+  if (trusted) {
+    note_use(folder / "used");
+    return {};
+  }
+  return base::fail(
+      std::move(trusted)
+          .error()
+          .with_context(fmt::format("image {} stands on one of the system store", id.substr(0, k_short_id)))
+          .with_hint("make the image again: trail image build"));
+}
+
+// The base that the image was shared with, though this user may have no system store set now; else wherever it is.
+fs::path base_root(const Store& store, const std::optional<fs::path>& shared, const Manifest& manifest) {
+  const fs::path folder =
+      shared ? shared->parent_path().parent_path() / "bases" / manifest.base_digest : store.base(manifest.base_digest);
+  if (folder.parent_path().parent_path() != store.root()) hold_for_life(folder);
+  return folder / "root";
 }
 
 }  // namespace
@@ -134,12 +174,18 @@ Result<Image> image_from_manifest(const Store& store, const std::string& id, con
               .arrival = Arrival::complete,
               .python = manifest.python,
               .environment = environment_of(manifest)};
+  const auto shared = shared_image(store, id);
+  if (shared) {
+    TRY(check_shared(*shared, image.id));
+    image.layers.push_back(*shared / "tree");
+  }
   std::error_code ignored;
-  if (fs::exists(folder / "bytecode", ignored)) {
-    image.layers.push_back(folder / "bytecode");
+  for (const fs::path& bytecode : {folder / "bytecode", shared.value_or(folder) / "bytecode"}) {
+    if (image.has_bytecode || !fs::exists(bytecode, ignored)) continue;
+    image.layers.push_back(bytecode);
     image.has_bytecode = true;
   }
-  const fs::path base = store.folder("bases") / manifest.base_digest / "root";
+  const fs::path base = base_root(store, shared, manifest);
   if (!fs::is_directory(base, ignored))
     return base::fail(
         base::error(ErrorCode::not_found, fmt::format("the base system of image {} is gone", image.id.substr(0, 19)))
@@ -149,16 +195,30 @@ Result<Image> image_from_manifest(const Store& store, const std::string& id, con
   return image;
 }
 
+fs::path image_tree(const Store& store, const std::string& id) {
+  return shared_image(store, id).value_or(store.image(id)) / "tree";
+}
+
 void touch_image(const Store& store, const std::string& id) {
   const base::Fd fd(::open(used_file(store, id).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+  struct stat status{};
+  // A byte to read: other users of this store note their use by it.
+  if (fd.valid() && ::fstat(fd.get(), &status) == 0 && status.st_size == 0) [[maybe_unused]]
+    const auto written = ::pwrite(fd.get(), "\n", 1, 0);
   if (fd.valid()) ::futimens(fd.get(), nullptr);
 }
 
 base::Time last_used(const Store& store, const std::string& id) {
   struct stat status{};
-  if (::stat(used_file(store, id).c_str(), &status) != 0 && ::stat(store.image(id).c_str(), &status) != 0) return {};
-  return base::Time(std::chrono::duration_cast<base::Time::duration>(std::chrono::seconds(status.st_mtim.tv_sec) +
-                                                                     std::chrono::nanoseconds(status.st_mtim.tv_nsec)));
+  timespec last{};
+  if (::stat(used_file(store, id).c_str(), &status) == 0)
+    last = std::max(status.st_mtim, status.st_atim, is_earlier);
+  else if (::stat(store.image(id).c_str(), &status) == 0)
+    last = status.st_mtim;
+  else
+    return {};
+  return base::Time(std::chrono::duration_cast<base::Time::duration>(std::chrono::seconds(last.tv_sec) +
+                                                                     std::chrono::nanoseconds(last.tv_nsec)));
 }
 
 std::vector<std::string> image_ids(const Store& store) {

@@ -41,6 +41,9 @@ struct Manifest {
 // Errors: not_found, corrupt (also when its text doesn't hash to the folder's name).
 [[nodiscard]] Result<Manifest> read_manifest(const Store& store, const std::string& id);
 
+// The image's merged files at its root: its own tree, or that of the system store's image that it stands on.
+[[nodiscard]] std::filesystem::path image_tree(const Store& store, const std::string& id);
+
 // Layers, environment and so on of an image that is there. Errors: not_found (its base or parent is gone).
 [[nodiscard]] Result<Image> image_from_manifest(const Store& store, const std::string& id, const Manifest& manifest);
 

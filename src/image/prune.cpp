@@ -9,6 +9,7 @@
 #include "image/oci/names.hpp"
 #include "image/oci/pulled_image.hpp"
 #include "image/store_inventory.hpp"
+#include "image/system_store.hpp"
 #include "image/verify_store.hpp"
 
 namespace startrail::image {
@@ -51,8 +52,11 @@ class Shrinking {
       if (tree != own) release(tree);
   }
 
+  // It stays, whatever needs it or not.
+  void pin(std::size_t tree) { m_pinned.insert(tree); }
+
   void take_tree(std::size_t tree) {
-    if (m_gone[tree]) return;
+    if (m_gone[tree] || m_pinned.contains(tree)) return;
     m_gone[tree] = true;
     m_order.push_back(tree);
     for (const std::uint32_t number : m_inventory.trees[tree].files) {
@@ -72,6 +76,7 @@ class Shrinking {
   std::vector<std::uint32_t> m_names_left;
   std::vector<std::size_t> m_needed_by, m_order, m_image_order;
   std::vector<bool> m_gone, m_image_gone;
+  std::set<std::size_t> m_pinned;
   std::uint64_t m_size = 0, m_freed = 0;
 };
 
@@ -86,6 +91,8 @@ class Pruning {
 
   Result<PruneResult> run() {
     m_protected = protected_ids();
+    for (std::size_t tree = 0; tree < m_inventory.trees.size(); ++tree)
+      if (kind_of(tree) == TreeKind::base && is_held(m_inventory.trees[tree].path)) m_shrinking.pin(tree);
     take_unused_images();
     if (m_options.everything_unused) take_unneeded();
     if (m_options.keep) shrink_to(*m_options.keep);
@@ -94,12 +101,13 @@ class Pruning {
   }
 
  private:
-  // Images of live runs, and those of runs that may be about to start; with the images that they stand on.
+  // Images of live runs, also of other users who take from this store, and those of runs that may be about to start;
+  // with the images that they stand on.
   [[nodiscard]] std::set<std::string> protected_ids() const {
     std::set<std::string> ids;
     for (const std::string& id : m_options.keep_images) ids.insert(m_store.image(id).filename().string());
     for (const StoredImage& image : m_inventory.images)
-      if (base::now() - image.last_used < k_fresh) ids.insert(image.id);
+      if (base::now() - image.last_used < k_fresh || is_held(m_store.image(image.id))) ids.insert(image.id);
     for (const std::string& id : std::set(ids))
       if (const auto manifest = read_manifest(m_store, id); manifest && !manifest->parent.empty())
         ids.insert(m_store.image(manifest->parent).filename().string());

@@ -11,6 +11,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "image/system_store.hpp"
 #include "image/unsynced.hpp"
 
 namespace startrail::image {
@@ -45,8 +46,21 @@ Result<Store> Store::open(const fs::path& root) {
   return Store(root);
 }
 
+Store::Store(fs::path root) : m_root(std::move(root)), m_system(system_store_beside(m_root)) {}
+
+fs::path Store::here_or_there(const fs::path& place) const {
+  fs::path own = m_root / place;
+  if (m_system.empty() || ::access((own / "meta.json").c_str(), F_OK) == 0) return own;
+  fs::path theirs = m_system / place;
+  const bool is_there = ::access((theirs / "meta.json").c_str(), F_OK) == 0 && check_trusted(theirs);
+  return is_there ? theirs : own;
+}
+
 fs::path Store::wheel(std::string_view sha256) const {
-  return m_root / "wheels" / fmt::format("{}.{}", sha256, k_layout);
+  return here_or_there(fs::path("wheels") / fmt::format("{}.{}", sha256, k_layout));
+}
+fs::path Store::base(std::string_view digest) const {
+  return here_or_there(fs::path("bases") / digest);
 }
 fs::path Store::part(std::string_view sha256) const {
   return m_root / "downloads" / fmt::format("{}.part", sha256);
@@ -62,7 +76,7 @@ fs::path Store::layer(std::string_view diff_id) const {
   return m_root / "layers" / fmt::format("{}.{}", diff_id, k_layout);
 }
 fs::path Store::bytecode(std::string_view sha256, std::string_view python) const {
-  return m_root / "bytecode" / fmt::format("{}-{}.{}", sha256, python, k_layout);
+  return here_or_there(fs::path("bytecode") / fmt::format("{}-{}.{}", sha256, python, k_layout));
 }
 fs::path Store::image(std::string_view id) const {
   if (id.starts_with("sha256:")) id.remove_prefix(7);

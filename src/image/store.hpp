@@ -43,9 +43,13 @@ class Store {
   [[nodiscard]] std::filesystem::path bytecode(std::string_view sha256, std::string_view python) const;
   [[nodiscard]] std::filesystem::path layer(std::string_view diff_id) const;  // with or without "sha256:"
   [[nodiscard]] std::filesystem::path staging(std::string_view key) const;
+  [[nodiscard]] std::filesystem::path base(std::string_view digest) const;
   [[nodiscard]] std::filesystem::path folder(std::string_view name) const { return m_root / name; }
 
   [[nodiscard]] bool has_wheel(std::string_view sha256) const;
+  // The system store that this one takes from; "" for none (system_store.hpp). Paths of wheels, bytecode and bases are
+  // there when they are whole there and not here.
+  [[nodiscard]] const std::filesystem::path& system() const { return m_system; }
 
   // Held, shared, by whoever relies on what the store has; `alone` waits a while for all of them.
   // Errors: conflict (somebody else is at work).
@@ -64,8 +68,9 @@ class Store {
   [[nodiscard]] std::vector<std::filesystem::path> stale_staging() const;
 
  private:
-  explicit Store(std::filesystem::path root) : m_root(std::move(root)) {}
-  std::filesystem::path m_root;
+  explicit Store(std::filesystem::path root);
+  [[nodiscard]] std::filesystem::path here_or_there(const std::filesystem::path& place) const;
+  std::filesystem::path m_root, m_system;
 };
 
 // Somebody holds this lock file just now.

@@ -13,6 +13,7 @@
 #include "image/environment_tree.hpp"
 #include "image/image_folder.hpp"
 #include "image/oci/pulled_image.hpp"
+#include "image/system_store.hpp"
 #include "image/wheel_tree.hpp"
 
 namespace startrail::image {
@@ -48,7 +49,9 @@ class ImageCheck {
     if (manifest->is_foreign()) return check_merged();
     if (!pulled && !manifest->parent.empty() && !read_manifest(m_store, manifest->parent))
       fault(m_name + ": the image it stands on is missing", m_store.image(manifest->parent), m_folder);
-    const fs::path base = m_store.folder("bases") / manifest->base_digest;
+    // Its files are the system store's, which its owner checks.
+    if (shared_image(m_store, m_folder.filename().string())) return check_shared();
+    const fs::path base = m_store.base(manifest->base_digest);
     std::error_code ignored;
     if (!fs::exists(base / "root", ignored)) fault(m_name + ": its base is missing", base, m_folder);
     if (pulled)
@@ -61,6 +64,11 @@ class ImageCheck {
   }
 
  private:
+  void check_shared() {
+    const auto image = open(m_store.root(), m_folder.filename().string());
+    if (!image) fault(fmt::format("{}: {}", m_name, image.error().message), m_folder, m_folder);
+  }
+
   void fault(std::string what, const fs::path& path, const fs::path& owner) {
     m_faults.add({.what = std::move(what), .path = path, .owner = owner});
   }

@@ -100,8 +100,8 @@ class Environment {
  public:
   Environment(const Store& store, std::string id, const Manifest& manifest)
       : m_store(store),
-        m_prefix(store.image(id) / "tree" / k_prefix),
-        m_root(store.image(id) / "tree"),
+        m_prefix(image_tree(store, id) / k_prefix),
+        m_root(image_tree(store, id)),
         m_manifest(manifest) {}
 
   Result<std::vector<PlannedLayer>> layers() {

@@ -20,7 +20,7 @@ struct DebianPackage {
 // Of the base's dpkg status. Not through any link of the tree: one may have come from elsewhere.
 std::map<std::string, DebianPackage> debian_packages(const Store& store, const std::string& base_digest) {
   std::map<std::string, DebianPackage> packages;
-  const auto root = Beneath::open(store.folder("bases") / base_digest / "root");
+  const auto root = Beneath::open(store.base(base_digest) / "root");
   if (!root) return packages;
   const std::string status = root->read("var/lib/dpkg/status").value_or("");
   std::string name;

@@ -109,7 +109,7 @@ class FileCheck {
 
   void check_base() {
     if (m_base_digest.empty()) return;
-    const auto found = digest_tree(m_store.folder("bases") / m_base_digest / "root");
+    const auto found = digest_tree(m_store.base(m_base_digest) / "root");
     if (!found)
       fault(fmt::format("the base: {}", found.error().message));
     else if (found->sha256 != m_base_digest)

@@ -201,12 +201,17 @@ TEST_F(StoreCare, a_base_goes_with_the_last_image_that_needs_it) {
 }
 
 TEST_F(StoreCare, only_telling_removes_nothing_and_tells_what_removing_would) {
-  (void)add_image({"a", "b"}, 30);
-  (void)add_image({"b", "c"}, 20);
+  const std::string old = add_image({"a", "b"}, 30), young = add_image({"b", "c"}, 20);
   const auto before = snapshot();
+  const auto read_long_ago = [&] {  // reading is using, also the snapshot's
+    used(old, 30);
+    used(young, 20);
+  };
+  read_long_ago();
   PruneOptions options{.keep = Bytes{k_large}, .mode = PruneMode::only_tell};
   const PruneResult told = pruned(options);
   EXPECT_EQ(snapshot(), before);
+  read_long_ago();
   options.mode = PruneMode::remove;
   const PruneResult done = pruned(options);
   EXPECT_EQ(told.image_ids, done.image_ids);
