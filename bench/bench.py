@@ -3,6 +3,7 @@
 
     ./dev bench                 # the quick rows: starting a run, listing, help, the supervisor
     ./dev bench --images        # also lock → image → first step beside uv (downloads gigabytes, several times)
+    ./dev bench --row catalog_disk  # every image of the catalog in one store: many gigabytes, once
     ./dev bench --row pull      # one row of those, or of an image's way to and from a registry (pull, push)
 
 The peers: podman and bare runc on the same base system; uv with the same lock and an empty cache; podman, skopeo and
@@ -19,6 +20,7 @@ from pathlib import Path
 import building
 import exchange
 import starting
+import store
 import verifying
 from measuring import clean_environment
 
@@ -38,8 +40,9 @@ def main():
     parser.add_argument("--home", default=os.environ.get("STARTRAIL_BENCH_HOME", "build/bench-home"))
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--images", action="store_true", help="all of the rows about building")
-    parser.add_argument("--row", action="append", choices=[*building.ROWS, *exchange.ROWS, *verifying.ROWS], default=[], help="only this row about building or exchange")
+    parser.add_argument("--row", action="append", choices=[*building.ROWS, *exchange.ROWS, *verifying.ROWS, *store.ROWS], default=[], help="only this row about building or exchange")
     parser.add_argument("--requirement", default="torch==2.6.0")
+    parser.add_argument("--combination", action="append", default=[], help="for --row catalog_disk: this one (pytorch:2.6, or a requirement) instead of all")
     parser.add_argument("--image-rounds", type=int, default=5)
     parser.add_argument("--python", default="/usr/bin/python3", help="the Python that uv's environments use")
     arguments = parser.parse_args()
@@ -54,6 +57,8 @@ def main():
         for module in (building, exchange, verifying):
             if chosen := [row for row in rows if row in module.ROWS]:
                 module.measure(bench, arguments.requirement, arguments.image_rounds, chosen)
+        if chosen := [row for row in rows if row in store.ROWS]:
+            store.measure(bench, arguments.combination, chosen)
     finally:
         shutil.rmtree(bench.project, ignore_errors=True)
 

@@ -135,7 +135,8 @@ Result<bool> share_image(const Store& store, const std::string& key, const std::
   const auto manifest = read_manifest(theirs, id);
   if (!manifest || !manifest->parent.empty() || manifest->is_foreign() || is_pulled(theirs, id)) return false;
   const fs::path base = theirs.folder("bases") / manifest->base_digest;
-  if (!check_trusted_tree(theirs.image(id)) || !check_trusted_tree(base / "root")) return false;
+  // Of a base only the top: Debian's own accounts have folders in it.
+  if (!check_trusted_tree(theirs.image(id)) || !check_trusted(base / "root")) return false;
   const fs::path staging = store.staging(key);
   TRY(base::make_directories(staging / "tree"));
   TRY(make_own_folders(base / "root", staging / "tree", k_own_depth));
