@@ -5,8 +5,32 @@
 #include "base/files.hpp"
 
 namespace startrail::base {
+namespace {
+
+// Whoever writes a value out again does so level by level on the stack. No document that is meant well comes near.
+constexpr int k_deepest = 100;
+
+bool is_too_deep(std::string_view text) {
+  int depth = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char letter = text[i];
+    if (in_string) {
+      if (letter == '\\') ++i;
+      in_string = letter != '"';
+      continue;
+    }
+    if (letter == '"') in_string = true;
+    if ((letter == '[' || letter == '{') && ++depth > k_deepest) return true;
+    if (letter == ']' || letter == '}') --depth;
+  }
+  return false;
+}
+
+}  // namespace
 
 Result<Json> parse_json(std::string_view text, std::string_view name) {
+  if (is_too_deep(text)) return fail(ErrorCode::corrupt, fmt::format("{} is nested too deeply", name));
   try {
     return Json::parse(text);
   } catch (const Json::exception& failure) {

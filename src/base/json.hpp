@@ -13,7 +13,7 @@
 
 namespace startrail::base {
 
-// `name` is what the error calls the input. Errors: corrupt.
+// `name` is what the error calls the input. Errors: corrupt (no JSON, or more than 100 levels of it).
 [[nodiscard]] Result<Json> parse_json(std::string_view text, std::string_view name);
 [[nodiscard]] Result<Json> read_json_file(const std::filesystem::path& file);
 // Two spaces of indentation and a final newline; invalid UTF-8 is replaced, never thrown at.
