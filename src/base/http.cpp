@@ -53,7 +53,10 @@ std::size_t on_header(char* data, std::size_t size, std::size_t count, void* use
   if (const auto colon = line.find(':'); colon != std::string_view::npos) {
     std::string name(line.substr(0, colon));
     std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
-    headers[name] = trimmed(line.substr(colon + 1));
+    const std::string value = trimmed(line.substr(colon + 1));
+    // One that comes again is a list's next element (RFC 9110, 5.3): WWW-Authenticate for each way to log in.
+    const auto [header, is_new] = headers.try_emplace(std::move(name), value);
+    if (!is_new && header->second != value) header->second += ", " + value;
   }
   return size * count;
 }

@@ -39,7 +39,7 @@ struct HttpRequest {
 
 struct HttpResponse {
   long status = 0;
-  std::map<std::string, std::string> headers;  // names in lower case
+  std::map<std::string, std::string> headers;  // names in lower case; one that came again: joined by ", "
   std::string body;
   std::string final_url;  // after redirects
 };
