@@ -175,8 +175,10 @@ class Builder {
                                                                      first.empty() ? failure.reason : first));
     reason.detail = ended.errors;
     reason.context = m_notes;
-    for (const auto& advice : {compiler_advice(words), advice_for(failure)})
-      if (!advice.empty()) reason.with_hint(advice);
+    if (const auto advice = compiler_advice(words); !advice.empty()) reason.with_hint(advice);
+    // What a build without the CUDA compiler would be told is no way out here.
+    const bool lacks_package = !failure.missing_header.empty() && !failure.missing_header.starts_with("cuda");
+    if (const auto advice = advice_for(failure); lacks_package && !advice.empty()) reason.with_hint(advice);
     return fail(std::move(reason).with_hint("what the build said is in " + log.string()));
   }
 

@@ -3,6 +3,8 @@
 Compiling against the real torch takes 3 GB of wheels and minutes: test_cuda_extension.py does that. Here a wheel of
 torch's name and version stands for what the build never looks into; compiler, headers and image are the real ones."""
 
+import base64
+import hashlib
 import re
 import subprocess
 import zipfile
@@ -47,16 +49,19 @@ __global__ void twice(float* x, int n) {
 COPY = "import kernels, pathlib, shutil, six; shutil.copy(pathlib.Path(kernels.__file__).with_name('twice.o'), 'twice.o')"
 
 
+def digest_of(text):
+    return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
+
+
 def write_torch(folder):
     """A wheel that has torch's name and the version that the catalog has CUDA 12.4 for, and nothing else."""
+    files = {"torch/__init__.py": "",
+             "torch-2.6.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: torch\nVersion: 2.6.0\n",
+             "torch-2.6.0.dist-info/WHEEL": "Wheel-Version: 1.0\nGenerator: by hand\nRoot-Is-Purelib: true\nTag: py3-none-any\n"}
+    record = "".join(f"{name},sha256={digest_of(text)},{len(text)}\n" for name, text in files.items())
     with zipfile.ZipFile(folder / "torch-2.6.0-py3-none-any.whl", "w") as wheel:
-        wheel.writestr("torch/__init__.py", "")
-        wheel.writestr("torch-2.6.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: torch\nVersion: 2.6.0\n")
-        wheel.writestr("torch-2.6.0.dist-info/WHEEL",
-                       "Wheel-Version: 1.0\nGenerator: by hand\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        wheel.writestr("torch-2.6.0.dist-info/RECORD",
-                       "torch/__init__.py,,\ntorch-2.6.0.dist-info/METADATA,,\ntorch-2.6.0.dist-info/WHEEL,,\n"
-                       "torch-2.6.0.dist-info/RECORD,,\n")
+        for name, text in {**files, "torch-2.6.0.dist-info/RECORD": record + "torch-2.6.0.dist-info/RECORD,,\n"}.items():
+            wheel.writestr(zipfile.ZipInfo(name), text)  # without a time: the same bytes in every project
 
 
 class CudaCompiler(TrailCase):
