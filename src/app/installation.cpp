@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <pwd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/document.hpp"
@@ -18,13 +17,6 @@ std::string user_name() {
   return entry == nullptr ? fmt::format("uid {}", ::getuid()) : std::string(entry->pw_name);
 }
 
-constexpr const char* k_root_store = "/var/lib/startrail/store";
-
-bool belongs_to_another(const fs::path& folder) {
-  struct stat status{};
-  return ::stat(folder.c_str(), &status) == 0 && status.st_uid != ::geteuid();
-}
-
 }  // namespace
 
 fs::path system_store_of(const base::Environment& environment) {
@@ -33,8 +25,7 @@ fs::path system_store_of(const base::Environment& environment) {
     named = found->second;
   else if (const auto config = base::read_toml_file(base::config_directory(environment) / "config.toml"))
     if (base::member(config->root, "system_store").is_string()) named = base::string_at(config->root, "system_store");
-  if (named) return named->starts_with('/') ? fs::path(*named) : fs::path();
-  return belongs_to_another(k_root_store) ? fs::path(k_root_store) : fs::path();
+  return named && named->starts_with('/') ? fs::path(*named) : fs::path();
 }
 
 Result<Installation> find_installation() {
