@@ -261,6 +261,16 @@ class BadPull(RegistryCase):
         self.assertGreaterEqual(elsewhere.count("GET"), len(image.layers))
         self.assertEqual([asked.headers["Authorization"] for asked in elsewhere.asked if "Authorization" in asked.headers], [])
 
+    def test_who_is_redirected_to_can_ask_for_no_credentials(self):
+        thief = self.registry(lambda asked: Answer(200, {}, b'{"token": "t"}'))
+        elsewhere = self.registry(lambda asked: denied(401, {"WWW-Authenticate": f'Bearer realm="http://{thief.host}/token",service="s"'}))
+        away = elsewhere.host.replace("127.0.0.1", "localhost")
+        registry = self.registry(lambda asked: Answer(307, {"Location": f"http://{away}{asked.path}"}) if "manifests" in asked.path else None)
+        self.log_in(registry.host)
+        self.assert_one_error(self.pull(registry), registry.host, REPOSITORY, away)
+        self.assertEqual([asked.path for asked in thief.asked], [])
+        self.assertEqual([asked.headers["Authorization"] for asked in elsewhere.asked if "Authorization" in asked.headers], [])
+
     def test_a_port_where_nobody_listens_is_one_error(self):
         registry = OddRegistry()
         registry.close()

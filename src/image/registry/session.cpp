@@ -119,7 +119,8 @@ Result<base::HttpResponse> Session::send_once(const RegistryRequest& request) {
   const std::string authorization = own ? m_authorization.header(scope) : "";
   if (!authorization.empty()) out.headers.push_back("Authorization: " + authorization);
   auto response = TRY(m_client.send(out));
-  if (response.status != 401 || !own) return response;
+  // A redirect may lead to anybody, whose challenge could name a place of theirs for the credentials to go to.
+  if (response.status != 401 || !own || !is_own(response.final_url)) return response;
   const auto challenges = parse_challenges(response.headers["www-authenticate"]);
   if (!TRY(m_authorization.answer(challenges, scope, authorization))) return response;
   out.headers = request.headers;
@@ -160,6 +161,11 @@ Error Session::no_access(const base::HttpResponse& response) const {
   const std::string from = m_authorization.credentials_from();
   const std::string told = registry_errors(response.body);
   const std::string cause = fmt::format("{}{}{}", response.status, told.empty() ? "" : " ", told);
+  if (!is_own(response.final_url))
+    return base::error(ErrorCode::permission,
+                       fmt::format("{} sends {} {} on to {}, which refuses ({})", m_reference.host, verb,
+                                   m_reference.repository, base::host_of(response.final_url), cause))
+        .with_hint("the credentials for a registry are for its own host alone; use the address that it redirects to");
   Error reason = base::error(
       ErrorCode::permission,
       response.status == 403
