@@ -30,12 +30,13 @@ class Upload {
 
   Result<void> run() {
     auto delay = m_session.options().first_delay;
+    std::uint64_t furthest = 0;  // a registry that forgets what it took must not have it sent for ever
     for (int failures = 0;;) {
-      const std::uint64_t before = m_offset;
       auto done = m_chunked || m_offset > 0 ? send_chunks() : send_whole();
       if (done) return {};
       if (!m_again) return base::fail(named(std::move(done).error()));
-      if (m_offset > before) failures = 0, delay = m_session.options().first_delay;
+      if (m_offset > furthest) failures = 0, delay = m_session.options().first_delay;
+      furthest = std::max(furthest, m_offset);
       if (++failures >= m_session.options().attempts) return base::fail(named(std::move(done).error()));
       if (*m_again == Again::later) std::this_thread::sleep_for(delay);
       delay = std::min(delay * 2, k_longest_delay);
@@ -127,7 +128,12 @@ class Upload {
     if (response->status == 416 || response->status == 404)
       return failed(m_session.refusal(*response, "in the middle of an upload"), Again::later);
     if (response->status != 202) return failed(m_session.refusal(*response, "in the middle of an upload"));
-    m_offset = std::min(bytes_in_range(response->headers["range"]).value_or(m_offset + length), m_blob.size);
+    const std::uint64_t has = bytes_in_range(response->headers["range"]).value_or(m_offset + length);
+    if (has <= m_offset)
+      return failed(base::error(ErrorCode::network, fmt::format("{} took a chunk but has no more than {} of the upload",
+                                                                m_session.reference().host, to_text(Bytes{has}))),
+                    Again::later);
+    m_offset = std::min(has, m_blob.size);
     return follow(*response);
   }
 
