@@ -249,6 +249,7 @@ Result<void> RegistrySource::renew(Arriving& arriving) {
   if (++arriving.renewals > k_renewals) return base::fail(about(arriving.outcome->error()));
   m_fetched += arriving.fetched();
   const auto found = m_by_id.find(arriving.id);
+  if (found == m_by_id.end()) return base::fail(about(arriving.outcome->error()));  // dropped meanwhile
   const std::shared_ptr<Arriving> shared = found->second;
   m_by_id.erase(found);
   order(shared);
@@ -265,6 +266,10 @@ void RegistrySource::drop(const Descriptor& blob) {
   m_blobs.erase(found);
   base::ArrivingFile::remove(arriving->part);
   arriving->lock.reset();
+  // Whoever else waits for it waits for nothing.
+  if (!arriving->outcome)
+    arriving->outcome = base::fail(ErrorCode::conflict, fmt::format("the blob {} is given up", blob.digest));
+  m_changed.notify_all();
 }
 
 void RegistrySource::finished(const Descriptor& blob) {
