@@ -19,6 +19,7 @@
 #include "base/hash.hpp"
 #include "base/json.hpp"
 #include "image/base_system.hpp"
+#include "image/tree_listing.hpp"
 
 namespace startrail::image {
 namespace {
@@ -209,10 +210,11 @@ Result<TreeDigest> digest_tree(const fs::path& root) {
   base::Sha256 hash;
   TreeDigest result;
   for (const auto& item : items) {
-    const char* type = S_ISDIR(item.mode) ? "dir" : S_ISLNK(item.mode) ? "link" : "file";
-    // A link's own mode is the filesystem's business.
-    const mode_t mode = S_ISLNK(item.mode) ? 0777 : item.mode & 07777U;
-    hash.update(fmt::format("{} {:o} {} {}\n", type, mode, item.path, item.content));
+    const auto type = S_ISDIR(item.mode)   ? ListedEntry::Type::folder
+                      : S_ISLNK(item.mode) ? ListedEntry::Type::symlink
+                                           : ListedEntry::Type::file;
+    hash.update(
+        TRY(listing_line({.type = type, .mode = item.mode & 07777U, .path = item.path, .content = item.content})));
     result.size += Bytes{item.size};
   }
   result.sha256 = base::to_hex(hash.finish());

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <mutex>
 #include <thread>
 
@@ -108,6 +109,18 @@ class Import {
       return base::fail(ErrorCode::corrupt, fmt::format("{} has {} layers, but its config has {}", name,
                                                         m_manifest.layers.size(), m_config.diff_ids.size()));
     m_claim = TRY(claim_of(m_config, name));
+    return check_blobs();
+  }
+
+  // One blob is one layer, whatever its config calls it.
+  [[nodiscard]] Result<void> check_blobs() const {
+    std::map<std::string, std::string> diff_ids;
+    for (std::size_t i = 0; i < m_manifest.layers.size(); ++i) {
+      const std::string& digest = m_manifest.layers[i].digest;
+      if (diff_ids.try_emplace(digest, m_config.diff_ids[i]).first->second != m_config.diff_ids[i])
+        return base::fail(ErrorCode::corrupt, fmt::format("the config of {} gives the layer {} two contents",
+                                                          m_source.name(), digest.substr(0, 19)));
+    }
     return {};
   }
 
@@ -148,15 +161,13 @@ class Import {
   Result<void> unpack_all() {
     const std::vector<LayerOrder> orders = missing();
     std::vector<Descriptor> blobs;
+    const Bytes free = TRY(base::free_space(m_store.root()));
     for (const LayerOrder& order : orders) {
       blobs.push_back(order.blob);
+      if (order.blob.size > free.count) return no_room(Bytes{order.blob.size}, free);  // so that no sum overflows
       m_total += order.blob.size;
     }
-    const Bytes free = TRY(base::free_space(m_store.root()));
-    if (Bytes{m_total} + k_reserve > free)
-      return base::fail(with_ways_out(
-          base::error(ErrorCode::no_space, fmt::format("the layers of {} have {}; {} are free", m_source.name(),
-                                                       to_text(Bytes{m_total}), to_text(free)))));
+    if (Bytes{m_total} + k_reserve > free) return no_room(Bytes{m_total}, free);
     m_source.expect(blobs);
     WritingRoom room(free.count - k_reserve.count);
     return unpack_side_by_side(orders, room);
@@ -201,6 +212,11 @@ class Import {
         {.what = "unpacking layers", .done = std::min(m_done.load(), m_total), .total = m_total, .detail = {}});
   }
 
+  [[nodiscard]] std::unexpected<Error> no_room(Bytes needed, Bytes free) const {
+    return base::fail(
+        with_ways_out(base::error(ErrorCode::no_space, fmt::format("the layers of {} have {}; {} are free",
+                                                                   m_source.name(), to_text(needed), to_text(free)))));
+  }
   [[nodiscard]] Error with_ways_out(Error reason) const {
     return std::move(reason)
         .with_context("the store is " + m_store.root().string())
@@ -226,19 +242,18 @@ class Import {
   Result<void> make_base() {
     if (has_base()) return {};
     const std::string& digest = m_claim->manifest.base_digest;
-    const std::string& diff_id = m_config.diff_ids.front();
-    const MergedTree tree = TRY(merged_layers(m_store, {diff_id}));
-    if (tree.tree_digest() != digest)
-      return base::fail(base::error(ErrorCode::hash_mismatch,
-                                    fmt::format("{} has another base system than the one it names", m_source.name()))
-                            .with_context(fmt::format("its lowest layer is {}, not {}", tree.tree_digest(), digest)));
     const std::string key = "base-" + digest;
     const base::FileLock lock = TRY(m_store.lock(key));
-    if (has_base()) return {};
+    if (has_base()) return {};  // whoever held the lock before made it
+    const MergedTree tree = TRY(merged_layers(m_store, {m_config.diff_ids.front()}));
+    const std::string own = TRY(tree.tree_digest());
+    if (own != digest)
+      return base::fail(base::error(ErrorCode::hash_mismatch,
+                                    fmt::format("{} has another base system than the one it names", m_source.name()))
+                            .with_context(fmt::format("its lowest layer is {}, not {}", own, digest)));
     TRY(or_nothing(key, fill_base(tree, m_store.staging(key))));
-    TRY(m_store.publish(key, m_store.folder("bases") / digest));
-    // Its files live on in the base.
-    return m_store.discard(m_store.layer(diff_id));
+    // The layer stays until a prune: its files are the base's own, and another import may just need it.
+    return m_store.publish(key, m_store.folder("bases") / digest);
   }
 
   Result<void> fill_base(const MergedTree& tree, const fs::path& staging) {

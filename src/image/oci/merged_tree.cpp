@@ -14,6 +14,7 @@
 #include "base/hash.hpp"
 #include "image/beneath.hpp"
 #include "image/environment_tree.hpp"
+#include "image/tree_listing.hpp"
 
 namespace startrail::image {
 namespace {
@@ -23,6 +24,7 @@ using Kind = LayerEntry::Kind;
 
 constexpr int k_most_links = 40;        // as Linux follows in one path
 constexpr std::size_t k_deepest = 512;  // folders in each other
+constexpr std::size_t k_most_nodes = 4'000'000;
 
 std::deque<std::string> parts_of(const std::string& path) {
   std::deque<std::string> parts;
@@ -40,12 +42,25 @@ std::unexpected<Error> unsafe(const std::string& path, std::string_view why) {
 
 enum class Missing { make, refuse };
 
+// The layer that is laid upon `root` just now.
+struct Laying {
+  Node& root;
+  std::size_t& nodes;
+  const std::string& diff_id;
+  std::size_t layer;
+};
+
+Result<void> count_node(const Laying& laying) {
+  if (++laying.nodes <= k_most_nodes) return {};
+  return base::fail(ErrorCode::no_space, fmt::format("with the layer {} the image has more than {} files and folders",
+                                                     laying.diff_id.substr(0, 19), k_most_nodes));
+}
+
 // The folder that a path leads to in this tree. Links are followed as the kernel would with this root. `entry` is what
 // the path is wanted for.
-Result<Node*> folder_at(Node& root, const std::string& path, const LayerEntry& entry, std::size_t layer,
-                        Missing missing) {
+Result<Node*> folder_at(const Laying& laying, const std::string& path, const LayerEntry& entry, Missing missing) {
   std::deque<std::string> ahead = parts_of(path);
-  std::vector<Node*> way{&root};
+  std::vector<Node*> way{&laying.root};
   for (int links = 0; !ahead.empty();) {
     const std::string name = std::move(ahead.front());
     ahead.pop_front();
@@ -58,7 +73,8 @@ Result<Node*> folder_at(Node& root, const std::string& path, const LayerEntry& e
     if (found == way.back()->children.end()) {
       if (missing == Missing::refuse) return nullptr;
       if (way.size() > k_deepest) return unsafe(entry.path, "lies too deep");
-      found = way.back()->children.emplace(name, Node{.layer = layer}).first;
+      TRY(count_node(laying));
+      found = way.back()->children.emplace(name, Node{.layer = laying.layer}).first;
     }
     Node& node = found->second;
     if (node.kind == Node::Kind::file) {
@@ -106,10 +122,9 @@ Node node_of(const LayerEntry& entry, const std::string& diff_id, std::size_t la
   return node;
 }
 
-Result<void> apply_hard_link(Node& root, Node& folder, const std::string& name, const LayerEntry& entry,
-                             std::size_t layer) {
+Result<void> apply_hard_link(const Laying& laying, Node& folder, const std::string& name, const LayerEntry& entry) {
   const auto [parent, last] = split(entry.target);
-  const Node* const from = TRY(folder_at(root, parent, entry, layer, Missing::refuse));
+  const Node* const from = TRY(folder_at(laying, parent, entry, Missing::refuse));
   const auto found = from == nullptr ? folder.children.end() : from->children.find(last);
   if (from == nullptr || found == from->children.end())
     return base::fail(ErrorCode::corrupt,
@@ -117,31 +132,31 @@ Result<void> apply_hard_link(Node& root, Node& folder, const std::string& name, 
   if (found->second.kind == Node::Kind::folder)
     return unsafe(entry.path, fmt::format("is a hard link to the folder '{}'", entry.target));
   Node copy = found->second;
-  copy.layer = layer;
-  folder.children.insert_or_assign(name, std::move(copy));
-  return {};
+  copy.layer = laying.layer;
+  const bool is_new = folder.children.insert_or_assign(name, std::move(copy)).second;
+  return is_new ? count_node(laying) : Result<void>();
 }
 
-Result<void> apply_entry(Node& root, const LayerEntry& entry, const std::string& diff_id, std::size_t layer) {
+Result<void> apply_entry(const Laying& laying, const LayerEntry& entry) {
   if (entry.kind == Kind::opaque) {
-    Node* const folder = TRY(folder_at(root, entry.path, entry, layer, Missing::make));
-    (void)remove_lower(*folder, layer);
+    Node* const folder = TRY(folder_at(laying, entry.path, entry, Missing::make));
+    (void)remove_lower(*folder, laying.layer);
     return {};
   }
   const auto [parent, name] = split(entry.path);
   if (name.empty() || name == "." || name == "..") return unsafe(entry.path, "names nothing");
-  Node& folder = *TRY(folder_at(root, parent, entry, layer, Missing::make));
+  Node& folder = *TRY(folder_at(laying, parent, entry, Missing::make));
   const auto found = folder.children.find(name);
   if (entry.kind == Kind::whiteout) {
-    if (found != folder.children.end() && remove_lower(found->second, layer)) folder.children.erase(found);
+    if (found != folder.children.end() && remove_lower(found->second, laying.layer)) folder.children.erase(found);
     return {};
   }
-  if (entry.kind == Kind::hard_link) return apply_hard_link(root, folder, name, entry, layer);
-  Node node = node_of(entry, diff_id, layer);
+  if (entry.kind == Kind::hard_link) return apply_hard_link(laying, folder, name, entry);
+  Node node = node_of(entry, laying.diff_id, laying.layer);
   if (entry.kind == Kind::folder && found != folder.children.end() && found->second.kind == Node::Kind::folder)
     node.children = std::move(found->second.children);
-  folder.children.insert_or_assign(name, std::move(node));
-  return {};
+  const bool is_new = folder.children.insert_or_assign(name, std::move(node)).second;
+  return is_new ? count_node(laying) : Result<void>();
 }
 
 template <class Visit>
@@ -214,7 +229,8 @@ class Maker {
 
 Result<void> MergedTree::apply(const LayerContents& layer) {
   ++m_layers;
-  for (const LayerEntry& entry : layer.entries) TRY(apply_entry(m_root, entry, layer.diff_id, m_layers));
+  const Laying laying{.root = m_root, .nodes = m_nodes, .diff_id = layer.diff_id, .layer = m_layers};
+  for (const LayerEntry& entry : layer.entries) TRY(apply_entry(laying, entry));
   return {};
 }
 
@@ -238,14 +254,19 @@ Result<void> MergedTree::make(const Store& store, const fs::path& root) const {
   return maker.set_folder_modes();
 }
 
-std::string MergedTree::tree_digest() const {
+Result<std::string> MergedTree::tree_digest() const {
   std::map<std::string, std::string> lines;  // by path, as the listing is sorted
-  for_each([&](const std::string& path, const Node& node) {
-    const char* type = node.kind == Node::Kind::folder ? "dir" : node.kind == Node::Kind::symlink ? "link" : "file";
-    const mode_t mode = node.kind == Node::Kind::symlink ? 0777 : node.mode;
-    const std::string& content = node.kind == Node::Kind::symlink ? node.target : node.digest;
-    lines.emplace(path, fmt::format("{} {:o} {} {}\n", type, mode, path, content));
-  });
+  const auto list = [&](const std::string& path, const Node& node) -> Result<void> {
+    const bool is_link = node.kind == Node::Kind::symlink;
+    const auto type = node.kind == Node::Kind::folder ? ListedEntry::Type::folder
+                      : is_link                       ? ListedEntry::Type::symlink
+                                                      : ListedEntry::Type::file;
+    lines.emplace(
+        path, TRY(listing_line(
+                  {.type = type, .mode = node.mode, .path = path, .content = is_link ? node.target : node.digest})));
+    return {};
+  };
+  TRY(walk(m_root, "", list));
   base::Sha256 hash;
   for (const auto& [path, line] : lines) hash.update(line);
   return base::to_hex(hash.finish());

@@ -31,7 +31,8 @@ class MergedTree {
   };
 
   // The next layer, on top. Links of lower layers in a path's folders are followed as if this tree were "/".
-  // Errors: unsafe_path (a path below a file, links in a circle), corrupt (a hard link to nothing).
+  // Errors: unsafe_path (a path below a file, links in a circle), corrupt (a hard link to nothing), no_space (more
+  // files and folders than any image has; few bytes can name very many).
   [[nodiscard]] Result<void> apply(const LayerContents& layer);
   // Every node but the root, folders before what is in them.
   void for_each(const std::function<void(const std::string& path, const Node& node)>& visit) const;
@@ -39,12 +40,13 @@ class MergedTree {
 
   // Makes it below `root`, an empty folder, by hard links to the store's layers.
   [[nodiscard]] Result<void> make(const Store& store, const std::filesystem::path& root) const;
-  // As base_tree.cpp computes it of a folder (TreeDigest), without reading anything.
-  [[nodiscard]] std::string tree_digest() const;
+  // As base_tree.cpp computes it of a folder (TreeDigest), without reading anything. Errors: unsafe_path.
+  [[nodiscard]] Result<std::string> tree_digest() const;
 
  private:
   Node m_root;
   std::size_t m_layers = 0;
+  std::size_t m_nodes = 0;  // that were ever made
 };
 
 }  // namespace startrail::image

@@ -18,6 +18,7 @@
 #include "image/oci/compression.hpp"
 #include "image/oci/piece_queue.hpp"
 #include "image/oci/tar_reader.hpp"
+#include "image/tree_listing.hpp"
 
 namespace startrail::image {
 namespace {
@@ -111,6 +112,20 @@ class Arrival {
   std::size_t m_filled = 0;
 };
 
+// Names are kept as JSON has them (UTF-8), and a base's digest is made of lines of them: other names would be changed,
+// or could pass for several. "" when this is a name as the store keeps it.
+std::string_view fault_of(const std::string& name) {
+  if (has_control_character(name)) return "has a control character";
+  return is_utf8(name) ? "" : "is no UTF-8";
+}
+
+// A store's owner must be able to read what is in it, or it can't be checked, copied or exported: /etc/shadow with the
+// mode 0000, as some distributions have it, is 0400 here.
+mode_t kept_mode(const TarEntry& entry) {
+  const bool is_folder = entry.kind == TarEntry::Kind::folder;
+  return safe_mode(entry.mode, is_folder ? FileType::folder : FileType::file) | (is_folder ? S_IRWXU : S_IRUSR);
+}
+
 // A link that leads out of the root if each ".." is counted: nothing outside may be meant, not even by mistake.
 bool leaves_root(const std::string& path, const std::string& target) {
   if (target.starts_with('/')) return false;  // the container's own root
@@ -152,7 +167,7 @@ class Writing {
     if (found.kind == TarEntry::Kind::device || found.kind == TarEntry::Kind::pipe) return skip(found, entry.path);
     if (entry.path.empty()) return {};  // the root: its mode is ours
     if (is_whiteout(entry)) return keep(std::move(entry));
-    entry.mode = safe_mode(found.mode, found.kind == TarEntry::Kind::folder ? FileType::folder : FileType::file);
+    entry.mode = kept_mode(found);
     switch (found.kind) {
       case TarEntry::Kind::folder: entry.kind = LayerEntry::Kind::folder; break;
       case TarEntry::Kind::symlink: TRY(take_symlink(entry, found)); break;
@@ -165,7 +180,10 @@ class Writing {
     return keep(std::move(entry));
   }
 
+  // Whatever it is, it takes an inode or a line of the layer's contents.
   Result<void> keep(LayerEntry entry) {
+    if (!m_room.take(k_entry_overhead))
+      return base::fail(ErrorCode::no_space, fmt::format("the disk has no room for '{}'", entry.path));
     m_contents.entries.push_back(std::move(entry));
     return {};
   }
@@ -195,13 +213,16 @@ class Writing {
     entry.target = found.target;
     if (found.target.empty() || found.target.size() >= k_longest_path)
       return base::fail(ErrorCode::corrupt, fmt::format("'{}' is a link without a target", found.path));
+    if (const auto fault = fault_of(found.target); !fault.empty())
+      return base::fail(ErrorCode::unsafe_path, fmt::format("'{}' is a link to '{}', which {}", entry.path,
+                                                            percent_escaped(found.target), fault));
     if (!leaves_root(entry.path, found.target)) return {};
     return base::fail(ErrorCode::unsafe_path,
                       fmt::format("'{}' is a link that leaves the image: {}", found.path, found.target));
   }
 
   Result<void> write_file(LayerEntry& entry, const TarEntry& found, TarReader& tar) {
-    if (!m_room.take(found.size + k_file_overhead))
+    if (!m_room.take(found.size))
       return base::fail(ErrorCode::no_space,
                         fmt::format("'{}' has {}: more than the disk holds", found.path, to_text(Bytes{found.size})));
     entry.kind = LayerEntry::Kind::file;
@@ -223,7 +244,7 @@ class Writing {
     return base::fail(base::errno_error("cannot set mode and time of " + found.path, errno));
   }
 
-  static constexpr std::uint64_t k_file_overhead = 512;  // of a filesystem, for each file
+  static constexpr std::uint64_t k_entry_overhead = 512;  // of a filesystem, for each entry
   const Beneath& m_root;
   ByteInput& m_input;
   WritingRoom& m_room;
@@ -253,6 +274,8 @@ Result<std::string> plain_path(const std::string& path) {
   const auto unsafe = [&](std::string_view why) {
     return base::fail(ErrorCode::unsafe_path, fmt::format("'{}' in the layer {}", path, why));
   };
+  if (const auto fault = fault_of(path); !fault.empty())
+    return base::fail(ErrorCode::unsafe_path, fmt::format("'{}' in the layer {}", percent_escaped(path), fault));
   if (path.starts_with('/')) return unsafe("is an absolute path");
   if (path.size() >= k_longest_path) return unsafe("is too long");
   std::string plain;

@@ -35,7 +35,8 @@ struct LayerOrder {
 [[nodiscard]] Result<void> unpack_layer(const Store& store, ImageSource& source, const LayerOrder& order,
                                         WritingRoom& room, const std::function<void(std::uint64_t)>& on_bytes);
 
-// An entry's name as the layer may have it: relative, without "." and ".."; "" for the root itself.
+// An entry's name as the layer may have it: relative, without "." and "..", UTF-8 without control characters; "" for
+// the root itself.
 // Errors: unsafe_path, with the name.
 [[nodiscard]] Result<std::string> plain_path(const std::string& path);
 

@@ -2,8 +2,12 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "image/base_system.hpp"
 #include "image/oci/layer_contents.hpp"
+#include "image/oci/merged_tree.hpp"
 #include "image/oci/names.hpp"
+#include "image/oci/unpack_layer.hpp"
+#include "image/tree_listing.hpp"
 #include "oci_fixture.hpp"
 
 namespace startrail::image::testing {
@@ -128,6 +132,95 @@ TEST_F(Layers, names_that_leave_the_image_are_refused) {
   refused(TarBuilder().file("a/../../up", "x").bytes(), ErrorCode::unsafe_path, "a/../../up");
   refused(TarBuilder().file("/etc/passwd", "x").bytes(), ErrorCode::unsafe_path, "/etc/passwd");
   refused(TarBuilder().file(std::string(300, 'n'), "x").bytes(), ErrorCode::unsafe_path, "too long");
+}
+
+TEST_F(Layers, names_that_could_pass_for_several_lines_or_would_be_changed_are_refused) {
+  refused(TarBuilder().file("a\nb", "x").bytes(), ErrorCode::unsafe_path, "'a%0Ab' in the layer has a control");
+  refused(TarBuilder().symlink("l", "t\nfile 644 z 0").bytes(), ErrorCode::unsafe_path, "'l' is a link to 't%0Afile");
+  refused(TarBuilder().hard_link("h", "a\x7f").bytes(), ErrorCode::unsafe_path, "a%7F");
+  for (const std::string name : {"caf\xe9", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "cut\xe2\x82"})
+    refused(TarBuilder().file(name, "x").bytes(), ErrorCode::unsafe_path, "is no UTF-8");
+  const fs::path tree =
+      laid({TarBuilder().file("caf\xc3\xa9", "x").file("\xf0\x9f\x9a\x80", "y").symlink("l", "\xe2\x82\xac")});
+  EXPECT_EQ(content(tree / "caf\xc3\xa9"), "x");
+}
+
+TEST_F(Layers, files_that_nobody_may_read_can_be_read_by_the_stores_owner) {
+  const fs::path tree =
+      laid({TarBuilder().folder("closed", 0000).file("closed/shadow", "x", 0000).file("exec", "y", 0111)});
+  struct stat status{};
+  ASSERT_EQ(::stat((tree / "closed/shadow").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777U, 0400U);
+  ASSERT_EQ(::stat((tree / "closed").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777U, 0700U);
+  ASSERT_EQ(::stat((tree / "exec").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777U, 0511U);
+}
+
+TEST_F(Layers, few_bytes_that_name_very_many_folders_are_refused_before_they_fill_the_memory) {
+  LayerContents layer{.diff_id = "sha256:" + std::string(64, 'a'), .size = 0, .entries = {}, .skipped = {}};
+  std::string deep;
+  for (int i = 0; i < 500; ++i) deep += "d/";
+  for (int i = 0; i < 9'000; ++i)
+    layer.entries.push_back({.path = fmt::format("{}/{}f", i, deep), .digest = {}, .target = {}});
+  MergedTree tree;
+  const auto applied = tree.apply(layer);
+  ASSERT_FALSE(applied);
+  EXPECT_EQ(applied.error().code, ErrorCode::no_space);
+  EXPECT_THAT(applied.error().message, HasSubstr("sha256:aaaa"));
+}
+
+TEST_F(Layers, every_entry_takes_of_the_room_and_not_only_files) {
+  MemorySource source;
+  source.add_layer(TarBuilder().folder("a").symlink("b", "a").bytes());
+  WritingRoom room(1000);
+  const auto unpacked =
+      unpack_layer(store(), source, {source.layers.front(), source.diff_ids.front()}, room, [](std::uint64_t) {});
+  ASSERT_FALSE(unpacked);
+  EXPECT_EQ(unpacked.error().code, ErrorCode::no_space);
+  EXPECT_THAT(unpacked.error().message, HasSubstr("'b'"));
+}
+
+TEST_F(Layers, one_blob_with_two_diff_ids_is_refused) {
+  MemorySource source;
+  source.add_layer(TarBuilder().file("a", "1").bytes());
+  source.layers.push_back(source.layers.front());
+  source.diff_ids.push_back("sha256:" + std::string(64, 'b'));
+  source.finish();
+  const auto image = import(source);
+  ASSERT_FALSE(image);
+  EXPECT_EQ(image.error().code, ErrorCode::corrupt);
+  EXPECT_EQ(source.opened, 0);
+}
+
+TEST_F(Layers, sizes_whose_sum_overflows_are_refused_as_too_large) {
+  MemorySource source;
+  source.add_layer(TarBuilder().file("a", "1").bytes());
+  source.add_layer(TarBuilder().file("b", "1").bytes());
+  source.add_layer(TarBuilder().file("c", "1").bytes());
+  source.layers[0].size = source.layers[1].size = (1ULL << 63U) - 1;
+  source.finish();
+  const auto image = import(source);
+  ASSERT_FALSE(image);
+  EXPECT_EQ(image.error().code, ErrorCode::no_space);
+  EXPECT_EQ(source.opened, 0);
+}
+
+TEST_F(Layers, links_with_spaces_in_their_names_have_a_digest_each) {
+  const auto line = [](const std::string& path, const std::string& target) {
+    return *listing_line({.type = ListedEntry::Type::symlink, .mode = 0777, .path = path, .content = target});
+  };
+  EXPECT_EQ(line("a", "b"), "link 777 a b\n");
+  EXPECT_NE(line("a b", "c"), line("a", "b c"));
+  EXPECT_NE(line("a", "3 b c"), line("a 3", "b c"));
+}
+
+TEST_F(Layers, a_tree_with_a_control_character_in_a_name_has_no_digest) {
+  ASSERT_TRUE(base::make_directories(m_folder / "tree"));
+  fs::create_symlink("x\nfile 644 b 0", m_folder / "tree/l");
+  const auto digest = digest_tree(m_folder / "tree");
+  ASSERT_FALSE(digest);
+  EXPECT_EQ(digest.error().code, ErrorCode::unsafe_path);
 }
 
 TEST_F(Layers, links_that_leave_the_image_are_refused) {
