@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/files.hpp"
+#include "base/hash.hpp"
 #include "base/json.hpp"
 #include "image/oci/documents.hpp"
 #include "image/oci/tar_writer.hpp"
@@ -73,8 +74,12 @@ class FolderTarget final : public ArchiveTarget {
 
   std::string name() const override { return m_folder.string(); }
   Result<bool> has(const Descriptor& blob) override {
+    // Its size alone says little: after a power cut a file may have the right length and none of its bytes.
+    const fs::path file = m_folder / blob_path(blob.digest);
     std::error_code failed;
-    return fs::file_size(m_folder / blob_path(blob.digest), failed) == blob.size && !failed;
+    if (fs::file_size(file, failed) != blob.size || failed) return false;
+    const auto digest = base::sha256_file_hex(file);
+    return digest && "sha256:" + *digest == blob.digest;
   }
   Result<void> put_file(const Descriptor& blob, const fs::path& file) override {
     const fs::path place = m_folder / blob_path(blob.digest);
