@@ -136,14 +136,25 @@ bool is_packed(const base::Fd& file) {
          (start[0] == 0x28 && start[1] == 0xb5 && start[2] == 0x2f && start[3] == 0xfd);
 }
 
+std::unexpected<Error> no_room(const fs::path& scratch, Bytes free) {
+  return base::fail(base::error(ErrorCode::no_space, fmt::format("the archive expands to more than {} has: {} are free",
+                                                                 scratch.string(), to_text(free)))
+                        .with_hint("`trail image prune --unused 30d` removes images that are not used")
+                        .with_hint("or set STARTRAIL_HOME to a folder on a larger disk"));
+}
+
 // Its members are wanted side by side, so all of it must be there at once.
 Result<base::Fd> expand_into(const fs::path& scratch, base::Fd packed, std::uint64_t size) {
+  constexpr std::uint64_t k_reserve = 64ULL << 20U;  // a disk filled to the brim stops everybody's work
+  const Bytes free = TRY(base::free_space(scratch));
   base::Fd file = TRY(base::open_file(scratch, O_RDWR | O_TMPFILE, 0600));
   ExpandedReader reader(std::make_unique<FileReader>(std::move(packed), 0, size));
   std::vector<std::byte> buffer(1U << 20U);
-  for (;;) {
+  for (std::uint64_t written = 0;;) {
     const std::size_t count = TRY(reader.read(buffer));
     if (count == 0) return file;
+    written += count;
+    if (written + k_reserve > free.count) return no_room(scratch, free);
     TRY(base::write_all(file.get(), {reinterpret_cast<const char*>(buffer.data()), count}, scratch));
   }
 }
