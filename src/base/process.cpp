@@ -106,6 +106,21 @@ int failure_of(const Fd& pipe) {
   return count == sizeof reason ? reason : 0;
 }
 
+// A program that ends, or closes its input, before it has read all of it: EPIPE, and no signal that ends the caller.
+ssize_t write_quietly(int pipe, std::string_view bytes) {
+  sigset_t broken{}, before{};
+  sigemptyset(&broken);
+  sigaddset(&broken, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &broken, &before);
+  const ssize_t count = ::write(pipe, bytes.data(), bytes.size());
+  const int reason = errno;
+  const timespec at_once{};
+  if (count < 0 && reason == EPIPE) sigtimedwait(&broken, nullptr, &at_once);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = reason;
+  return count;
+}
+
 struct Collector {
   const Command& command;
   Child& child;
@@ -133,7 +148,7 @@ struct Collector {
   }
 
   void write_input() {
-    const ssize_t count = ::write(child.input.write_end.get(), pending_input.data(), pending_input.size());
+    const ssize_t count = write_quietly(child.input.write_end.get(), pending_input);
     if (count > 0) pending_input.remove_prefix(static_cast<std::size_t>(count));
     if (pending_input.empty() || (count < 0 && errno != EINTR && errno != EAGAIN)) child.input.write_end.reset();
   }
