@@ -1,8 +1,11 @@
 #include "app/exchange.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string_view>
 
+#include "catalog/catalog.hpp"
 #include "image/oci/archive_sources.hpp"
 #include "image/oci/import_image.hpp"
 #include "image/oci/names.hpp"
@@ -23,11 +26,22 @@ std::string tag_of(const std::string& name, const std::string& id, image::Archiv
   return has_tag || format != image::ArchiveFormat::docker_tar ? name : name + ":latest";
 }
 
-// The user's own name for it, or else those that the archive gives it, as far as they are names.
+// The user's own name for it, or else those that the archive gives it, as far as they are names of images: a
+// combination's name (pytorch:2.6) stays the catalog's, whatever somebody calls an archive.
 std::vector<std::string> names_for(const std::optional<std::string>& name, std::vector<std::string> given) {
   if (name) return {*name};
-  std::erase_if(given, [](const std::string& text) { return !image::is_image_name(text); });
+  std::erase_if(given, [](const std::string& text) { return !image::is_image_name(text) || catalog::is_name(text); });
   return given;
+}
+
+// A name that the archive brought, not the user, moves from one image to another: that must be seen.
+void tell_moved(const image::ImageNames& before, const std::vector<std::string>& names, const std::string& id,
+                Reporter& reporter) {
+  constexpr std::size_t k_shown = 12;
+  const std::string now = id.starts_with("sha256:") ? id.substr(7) : id;
+  for (const std::string& name : names)
+    if (const auto was = before.find(name); was != before.end() && was->second != now)
+      reporter.note(fmt::format("{} was {}, is now {}", name, was->second.substr(0, k_shown), now.substr(0, k_shown)));
 }
 
 Result<LoadedImage> import(const Installation& installation, image::ImageSource& source, std::vector<std::string> names,
@@ -60,7 +74,10 @@ Result<SavedImage> save_image(const Installation& installation, const SaveReques
 Result<LoadedImage> load_image(const Installation& installation, const LoadRequest& request, Reporter& reporter) {
   TRY(prepare_state(installation));
   auto archive = TRY(image::open_archive(request.input, request.wanted, scratch_of(installation)));
-  return import(installation, *archive.source, names_for(request.name, std::move(archive.names)), reporter);
+  const auto before = image::image_names(image::Store::at(installation.paths.store()));
+  auto loaded = TRY(import(installation, *archive.source, names_for(request.name, std::move(archive.names)), reporter));
+  if (!request.name) tell_moved(before, loaded.names, loaded.image.id, reporter);
+  return loaded;
 }
 
 Result<LoadedImage> import_root_filesystem(const Installation& installation, const LoadRequest& request,
