@@ -419,6 +419,16 @@ class BadPush(RegistryCase):
         registry, _ = self.pushes(decide)
         self.assertGreater(registry.count("PATCH"), 0)
 
+    def test_a_registry_that_takes_chunks_and_keeps_none_is_given_up(self):
+        def decide(asked):
+            if asked.method == "PUT" and self.biggest_upload(asked):
+                return Answer(413)
+            return Answer(202, {"Location": asked.path, "Range": "0-99"}) if asked.method == "PATCH" else None
+
+        registry = self.registry(decide)
+        self.assert_one_error(self.push(registry), registry.host, REPOSITORY, "has no more than")
+        self.assertLess(registry.count("PATCH"), 100)
+
     def test_without_a_referrers_api_statements_are_listed_once_under_the_fallback_tag(self):
         registry, done = self.pushes()
         self.push(registry)

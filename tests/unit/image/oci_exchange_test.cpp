@@ -228,6 +228,16 @@ class CountingTarget final : public ImageTarget {
   std::mutex m_mutex;
 };
 
+TEST_F(Exchange, a_blob_of_a_layout_that_has_other_bytes_of_the_same_length_is_not_there) {
+  const auto target = create_archive(m_folder / "layout", ArchiveFormat::oci_folder, "demo:1");
+  ASSERT_TRUE(target);
+  const Descriptor blob = descriptor_of(k_config_type, "content");
+  ASSERT_TRUE((*target)->put_text(blob, "content"));
+  EXPECT_TRUE(*(*target)->has(blob));
+  ASSERT_TRUE(base::write_file_atomic(m_folder / "layout/blobs/sha256" / blob.digest.substr(7), std::string(7, '\0')));
+  EXPECT_FALSE(*(*target)->has(blob));
+}
+
 TEST_F(Exchange, what_the_target_has_is_neither_packed_nor_sent_again) {
   const Image image = make_image();
   CountingTarget target;
