@@ -5,6 +5,18 @@ import sys
 import time
 
 BEGAN = time.monotonic()
+PATIENCE = 150  # seconds that processes have to meet and be done
+
+
+def twice(attempt, again):
+    """Troubles of the second attempt when the first one had any, which `again` then holds: a warning, not a failure."""
+    troubles = attempt()
+    if not troubles:
+        return []
+    repeated = attempt()
+    if not repeated:
+        again += [f"{text} (right at the second try)" for text in troubles]
+    return repeated
 
 
 def answer(passed, summary, **figures):

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 import rendered_digits
 import text_of_image
-from answers import answer, seconds
+from answers import PATIENCE, twice, answer, seconds
 
 
 def where():
@@ -166,22 +166,22 @@ def meet(world):
     troubles = []
     for rank, process in enumerate(ranks):
         try:
-            out, _ = process.communicate(timeout=240)
+            out, _ = process.communicate(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
             process.kill()
-            out = "no answer within 240 s"
+            out = f"no answer within {PATIENCE} s"
         if process.returncode != 0:
             troubles.append(f"gloo of {world}, rank {rank}: {(out.strip().splitlines() or ['exit code ' + str(process.returncode)])[-1][:300]}")
     return troubles
 
 
 def collectives():
-    tried, troubles = [], []
+    tried, troubles, again = [], [], []
     for world in (2, 4):
         began = seconds()
-        troubles += meet(world)
+        troubles += twice(lambda: meet(world), again)
         tried.append(f"gloo of {world} in {seconds() - began:.1f} s")
-    answer(not troubles, "20 sums over processes each: " + ", ".join(tried) if not troubles else "; ".join(troubles), tried=tried, failed=troubles)
+    answer(not troubles, "20 sums over processes each: " + ", ".join(tried) if not troubles else "; ".join(troubles), tried=tried, failed=troubles, warned=again)
 
 
 def speed():

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 import rendered_digits
 import text_of_image
-from answers import answer, seconds
+from answers import PATIENCE, twice, answer, seconds
 
 
 def where():
@@ -130,10 +130,10 @@ def meet(world):
     troubles = []
     for rank, process in enumerate(ranks):
         try:
-            out, _ = process.communicate(timeout=240)
+            out, _ = process.communicate(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
             process.kill()
-            out = "no answer within 240 s"
+            out = f"no answer within {PATIENCE} s"
         # Workers that leave at different times may complain while they end; what they computed has been said by then.
         if process.returncode != 0 and "done" not in out.splitlines():
             troubles.append(f"ring of {world}, rank {rank}: {(out.strip().splitlines() or ['exit code ' + str(process.returncode)])[-1][:300]}")
@@ -141,12 +141,12 @@ def meet(world):
 
 
 def collectives():
-    tried, troubles = [], []
+    tried, troubles, again = [], [], []
     for world in (2, 4):
         began = seconds()
-        troubles += meet(world)
+        troubles += twice(lambda: meet(world), again)
         tried.append(f"ring of {world} in {seconds() - began:.1f} s")
-    answer(not troubles, "12 all-reduces each: " + ", ".join(tried) if not troubles else "; ".join(troubles), tried=tried, failed=troubles)
+    answer(not troubles, "12 all-reduces each: " + ", ".join(tried) if not troubles else "; ".join(troubles), tried=tried, failed=troubles, warned=again)
 
 
 def speed():

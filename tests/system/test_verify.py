@@ -13,7 +13,7 @@ from trail_case import SHARED_HOME, TrailCase, index_is_reachable
 COMPILER = shutil.which("gcc") or shutil.which("gcc-12")
 
 # The CPU builds of the two whose default wheel is one, so that a test machine needn't fetch CUDA three times.
-COMBINATIONS = {"pytorch:2.15": (), "pytorch:2.6": (), "tensorflow:2.21": ("--cpu",), "jax:0.10": ("--cpu",)}
+COMBINATIONS = {"pytorch:2.15": (), "tensorflow:2.21": ("--cpu",), "tensorflow:2.20": ("--cpu",), "jax:0.10": ("--cpu",)}
 
 
 def write_wheel(folder, name, files):
@@ -43,9 +43,11 @@ class Combinations(TrailCase):
         self.assertEqual(done.code, 0, json.dumps(statement["predicate"], indent=1)[:4000])
         self.assertEqual(statement["subject"][0]["digest"]["sha256"], image.removeprefix("sha256:"))
         levels = {level["level"]: level for level in statement["predicate"]["startrail"]["levels"]}
-        for level in ("files", "imports", "selftest", "training", "collectives", "speed"):
+        for level in ("files", "imports", "selftest", "training", "speed"):
             self.assertEqual(levels[level]["outcome"], "passed", levels[level])
-        self.assertIn(levels["linkage"]["outcome"], ("passed", "warned"), levels["linkage"])
+        # Warned: plug-ins that nothing imports; processes of a busy machine that met at the second try.
+        for level in ("linkage", "collectives"):
+            self.assertIn(levels[level]["outcome"], ("passed", "warned"), levels[level])
         self.assertGreaterEqual(levels["training"]["figures"]["accuracy"], 0.97)
         self.assertLess(levels["training"]["figures"]["text_loss"], levels["training"]["figures"]["text_loss_needed"])
         self.assertEqual(self.trail("image", "inspect", image, "--json", check=0).json["verification"], statement)
@@ -56,8 +58,8 @@ class Combinations(TrailCase):
     def test_pytorch_newest(self):
         self.verified("pytorch:2.15")
 
-    def test_pytorch_2_6(self):
-        self.verified("pytorch:2.6")
+    def test_tensorflow_2_20(self):
+        self.verified("tensorflow:2.20")
 
     def test_tensorflow(self):
         self.verified("tensorflow:2.21")

@@ -94,7 +94,10 @@ LevelResult read_answer(Level level, const base::ProcessResult& ended) {
   if (const Json& figures = base::member(*answer, "figures"); figures.is_object()) {
     result.figures = figures;
     result.findings = base::strings_at(figures, "failed");
-    result.figures.erase("failed");
+    const auto warnings = base::strings_at(figures, "warned");
+    if (result.outcome == Outcome::passed && !warnings.empty()) result.outcome = Outcome::warned;
+    result.findings.insert(result.findings.end(), warnings.begin(), warnings.end());
+    for (const char* list : {"failed", "warned"}) result.figures.erase(list);
   }
   // Right until the answer is not enough: what crashes or hangs as it ends would do so in everybody's training.
   if (result.outcome != Outcome::failed && !ended.succeeded()) {
