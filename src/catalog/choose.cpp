@@ -286,8 +286,10 @@ class Chooser {
     }
     if (m_choice.combination && m_choice.build == project::Build::gpu && !m_choice.combination->index.empty())
       add_index(m_choice.combination->index, fmt::format("has {}", title(*m_choice.combination)));
-    // Also when torch comes in as somebody else's requirement.
-    if (m_choice.build == project::Build::cpu)
+    // Also when torch comes in as somebody else's requirement; not for a project of TensorFlow or JAX alone, which must
+    // not depend on whether that index can be reached.
+    const auto is_torch = [](const Candidate& item) { return item.declared.framework == "torch"; };
+    if (m_choice.build == project::Build::cpu && (m_candidates.empty() || std::ranges::any_of(m_candidates, is_torch)))
       add_index(rows_of("torch", "").front()->cpu_index, "has the CPU builds of torch");
   }
 

@@ -508,6 +508,18 @@ TEST(Choose, a_pinned_cpu_build_makes_it_the_cpu_build) {
   EXPECT_THAT(choice->index_urls, ElementsAre("https://download.pytorch.org/whl/cpu"));
 }
 
+TEST(Choose, the_index_of_torchs_cpu_builds_is_not_asked_for_projects_without_torch) {
+  const ChooseOptions cpu{.build = project::Build::cpu};
+  for (const char* framework : {"tensorflow", "jax"}) {
+    const auto choice = choose(project_with({framework}), machine_with("580.65.06", {"9.0"}), cpu);
+    ASSERT_TRUE(choice) << shown(choice);
+    EXPECT_THAT(choice->index_urls, IsEmpty()) << framework;
+  }
+  const auto both = choose(project_with({"tensorflow", "torch"}), machine_with("580.65.06", {"9.0"}), cpu);
+  ASSERT_TRUE(both) << shown(both);
+  EXPECT_EQ(both->index_urls.size(), 1U);
+}
+
 TEST(Choose, tensorflow_gets_the_extra_that_brings_cuda) {
   const auto extras = [](const std::string& package, const std::string& python = "") {
     return choose(project_with({package}, python), machine_with(""), {})->extra_requirements;
