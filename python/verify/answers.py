@@ -5,18 +5,6 @@ import sys
 import time
 
 BEGAN = time.monotonic()
-PATIENCE = 150  # seconds that processes have to meet and be done
-
-
-def twice(attempt, again):
-    """Troubles of the second attempt when the first one had any, which `again` then holds: a warning, not a failure."""
-    troubles = attempt()
-    if not troubles:
-        return []
-    repeated = attempt()
-    if not repeated:
-        again += [f"{text} (right at the second try)" for text in troubles]
-    return repeated
 
 
 def answer(passed, summary, **figures):
@@ -24,9 +12,26 @@ def answer(passed, summary, **figures):
     sys.exit(0 if passed else 1)
 
 
+def answer_training(accuracy, loss, nats, where):
+    """Of digits the right share, of text the loss per character; `nats`: the entropy of single characters."""
+    needed = nats - 0.5
+    answer(accuracy >= 0.97 and loss < needed,
+           f"digits {accuracy:.1%} right (97 % needed), a transformer's text loss {loss:.2f} ({needed:.2f} needed), on {where}",
+           accuracy=accuracy, text_loss=loss, text_loss_needed=needed)
+
+
 def not_tried(why):
     print("\n" + json.dumps({"passed": None, "summary": why, "figures": {}}), flush=True)
     sys.exit(0)
+
+
+def products_per_second(product):
+    """How often `product`, which returns once it is computed, runs in a second: of two seconds' worth."""
+    began, turns = time.perf_counter(), 0
+    while time.perf_counter() - began < 2:
+        product()
+        turns += 1
+    return turns / (time.perf_counter() - began)
 
 
 def seconds():

@@ -2,18 +2,17 @@
 
 import os
 import socket
-import subprocess
 import sys
-import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import jax
 import jax.numpy as jnp
 
+import ranks
 import rendered_digits
 import text_of_image
-from answers import PATIENCE, twice, answer, seconds
+from answers import answer, answer_training, products_per_second
 
 
 def where():
@@ -140,8 +139,7 @@ def train_text(length=64, batch=32, steps=220, width=64, heads=4):
 def training():
     accuracy = train_digits()
     loss, nats = train_text()
-    answer(accuracy >= 0.97 and loss < nats - 0.5, f"digits {accuracy:.1%} right (97 % needed), a transformer's text loss {loss:.2f} ({nats - 0.5:.2f} needed), on {where()}",
-           accuracy=accuracy, text_loss=loss, text_loss_needed=nats - 0.5)
+    answer_training(accuracy, loss, nats, where())
 
 
 def one_rank(rank, world, address):
@@ -160,28 +158,11 @@ def meet(world):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
-    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "OMP_NUM_THREADS": "1"}
-    ranks = [subprocess.Popen([sys.executable, "-B", __file__, "rank", str(rank), str(world), address], stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, env=environment) for rank in range(world)]
-    troubles = []
-    for rank, process in enumerate(ranks):
-        try:
-            out, _ = process.communicate(timeout=PATIENCE)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            out = f"no answer within {PATIENCE} s"
-        if process.returncode != 0:
-            troubles.append(f"gloo of {world}, rank {rank}: {(out.strip().splitlines() or ['exit code ' + str(process.returncode)])[-1][:300]}")
-    return troubles
+    return ranks.meet(__file__, "gloo", [((rank, world, address), {"JAX_PLATFORMS": "cpu", "OMP_NUM_THREADS": "1"}) for rank in range(world)])
 
 
 def collectives():
-    tried, troubles, again = [], [], []
-    for world in (2, 4):
-        began = seconds()
-        troubles += twice(lambda: meet(world), again)
-        tried.append(f"gloo of {world} in {seconds() - began:.1f} s")
-    answer(not troubles, "20 sums over processes each: " + ", ".join(tried) if not troubles else "; ".join(troubles), tried=tried, failed=troubles, warned=again)
+    ranks.try_collectives("20 sums over processes", [("gloo", world, lambda world=world: meet(world)) for world in ranks.WORLDS])
 
 
 def speed():
@@ -189,12 +170,7 @@ def speed():
     product = jax.jit(lambda a: a @ a)
     a = jax.random.normal(jax.random.PRNGKey(0), (side, side))
     product(a).block_until_ready()
-    began, turns = time.perf_counter(), 0
-    while time.perf_counter() - began < 2:
-        product(a).block_until_ready()
-        turns += 1
-    took = time.perf_counter() - began
-    rate = 2 * side**3 * turns / took / 1e9
+    rate = 2 * side**3 * products_per_second(lambda: product(a).block_until_ready()) / 1e9
     answer(True, f"{rate:.0f} GFLOP/s in float32 products of {side}, on {where()}", gflops=rate, side=side, device=where())
 
 

@@ -3,18 +3,17 @@
 import json
 import os
 import socket
-import subprocess
 import sys
-import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import numpy as np
 import tensorflow as tf
 
+import ranks
 import rendered_digits
 import text_of_image
-from answers import PATIENCE, twice, answer, seconds
+from answers import answer, answer_training, products_per_second
 
 
 def where():
@@ -92,8 +91,7 @@ def train_text(length=64, batch=32, steps=220, width=64):
 def training():
     accuracy = train_digits()
     loss, nats = train_text()
-    answer(accuracy >= 0.97 and loss < nats - 0.5, f"digits {accuracy:.1%} right (97 % needed), a transformer's text loss {loss:.2f} ({nats - 0.5:.2f} needed), on {where()}",
-           accuracy=accuracy, text_loss=loss, text_loss_needed=nats - 0.5)
+    answer_training(accuracy, loss, nats, where())
 
 
 def one_rank(rank, world):
@@ -122,31 +120,17 @@ def free_addresses(count):
 
 def meet(world):
     addresses = free_addresses(world)
-    ranks = []
-    for rank in range(world):
+
+    def environment(rank):
         cluster = json.dumps({"cluster": {"worker": addresses}, "task": {"type": "worker", "index": rank}})
-        environment = {**os.environ, "TF_CONFIG": cluster, "CUDA_VISIBLE_DEVICES": "-1", "TF_NUM_INTRAOP_THREADS": "1"}
-        ranks.append(subprocess.Popen([sys.executable, "-B", __file__, "rank", str(rank), str(world)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment))
-    troubles = []
-    for rank, process in enumerate(ranks):
-        try:
-            out, _ = process.communicate(timeout=PATIENCE)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            out = f"no answer within {PATIENCE} s"
-        # Workers that leave at different times may complain while they end; what they computed has been said by then.
-        if process.returncode != 0 and "done" not in out.splitlines():
-            troubles.append(f"ring of {world}, rank {rank}: {(out.strip().splitlines() or ['exit code ' + str(process.returncode)])[-1][:300]}")
-    return troubles
+        return {"TF_CONFIG": cluster, "CUDA_VISIBLE_DEVICES": "-1", "TF_NUM_INTRAOP_THREADS": "1"}
+
+    # Workers that leave at different times may complain while they end; what they computed has been said by then.
+    return ranks.meet(__file__, "ring", [((rank, world), environment(rank)) for rank in range(world)], lambda out: "done" in out.splitlines())
 
 
 def collectives():
-    tried, troubles, again = [], [], []
-    for world in (2, 4):
-        began = seconds()
-        troubles += twice(lambda: meet(world), again)
-        tried.append(f"ring of {world} in {seconds() - began:.1f} s")
-    answer(not troubles, "12 all-reduces each: " + ", ".join(tried) if not troubles else "; ".join(troubles), tried=tried, failed=troubles, warned=again)
+    ranks.try_collectives("12 all-reduces", [("ring", world, lambda world=world: meet(world)) for world in ranks.WORLDS])
 
 
 def speed():
@@ -154,12 +138,7 @@ def speed():
     a = tf.random.normal((side, side))
     product = tf.function(lambda: tf.linalg.matmul(a, a))
     product()
-    began, turns = time.perf_counter(), 0
-    while time.perf_counter() - began < 2:
-        product().numpy()
-        turns += 1
-    took = time.perf_counter() - began
-    rate = 2 * side**3 * turns / took / 1e9
+    rate = 2 * side**3 * products_per_second(lambda: product().numpy()) / 1e9
     answer(True, f"{rate:.0f} GFLOP/s in float32 products of {side}, on {where()}", gflops=rate, side=side, device=where())
 
 

@@ -1,17 +1,15 @@
 """PyTorch: `torch_levels.py selftest | training | collectives | speed`."""
 
-import os
-import subprocess
 import sys
 import tempfile
-import time
 
 import torch
 from torch import nn
 
+import ranks
 import rendered_digits
 import text_of_image
-from answers import PATIENCE, twice, answer, not_tried, seconds
+from answers import answer, answer_training, not_tried, products_per_second
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 WHERE = torch.cuda.get_device_name(0) if DEVICE == "cuda" else "CPU"
@@ -88,8 +86,7 @@ def train_text(length=64, batch=32, steps=220):
 def training():
     accuracy = train_digits()
     loss, nats = train_text()
-    answer(accuracy >= 0.97 and loss < nats - 0.5, f"digits {accuracy:.1%} right (97 % needed), a transformer's text loss {loss:.2f} ({nats - 0.5:.2f} needed), on {WHERE}",
-           accuracy=accuracy, text_loss=loss, text_loss_needed=nats - 0.5)
+    answer_training(accuracy, loss, nats, WHERE)
 
 
 def one_rank(rank, world, backend, meeting):
@@ -115,49 +112,33 @@ def one_rank(rank, world, backend, meeting):
 
 def meet(world, backend):
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
-        ranks = [subprocess.Popen([sys.executable, "-B", __file__, "rank", str(rank), str(world), backend, f"{folder}/meeting"],
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment) for rank in range(world)]
-        troubles = []
-        for rank, process in enumerate(ranks):
-            try:
-                out, _ = process.communicate(timeout=PATIENCE)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                out = f"no answer within {PATIENCE} s"
-            if process.returncode != 0:
-                troubles.append(f"{backend} of {world}, rank {rank}: {(out.strip().splitlines() or ['exit code ' + str(process.returncode)])[-1][:300]}")
-        return troubles
+        return ranks.meet(__file__, backend, [((rank, world, backend, f"{folder}/meeting"), {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"})
+                                              for rank in range(world)])
 
 
 def collectives():
     import torch.distributed as dist
     if not dist.is_available():
         not_tried("this build has no torch.distributed")
-    tried, troubles, again = [], [], []
-    for world in (2, 4):
+    attempts = []
+    for world in ranks.WORLDS:
         backends = ["gloo"] + (["nccl"] if dist.is_nccl_available() and torch.cuda.device_count() >= world else [])
-        for backend in backends:
-            began = seconds()
-            troubles += twice(lambda: meet(world, backend), again)
-            tried.append(f"{backend} of {world} in {seconds() - began:.1f} s")
-    answer(not troubles, "60 all-reduces and broadcasts each: " + ", ".join(tried) if not troubles else "; ".join(troubles), tried=tried, failed=troubles, warned=again)
+        attempts += [(backend, world, lambda world=world, backend=backend: meet(world, backend)) for backend in backends]
+    ranks.try_collectives("60 all-reduces and broadcasts", attempts)
 
 
 def speed():
     side = 4096 if DEVICE == "cuda" else 1024
     a = torch.randn(side, side, device=DEVICE)
     wait = torch.cuda.synchronize if DEVICE == "cuda" else lambda: None
-    for _ in range(3):
-        a @ a
-    wait()
-    began, turns = time.perf_counter(), 0
-    while time.perf_counter() - began < 2:
+
+    def product():
         a @ a
         wait()
-        turns += 1
-    took = time.perf_counter() - began
-    rate = 2 * side**3 * turns / took / 1e9
+
+    for _ in range(3):
+        product()
+    rate = 2 * side**3 * products_per_second(product) / 1e9
     answer(True, f"{rate:.0f} GFLOP/s in float32 products of {side}, on {WHERE}, {torch.get_num_threads()} threads", gflops=rate, side=side, device=WHERE)
 
 

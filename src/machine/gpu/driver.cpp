@@ -21,17 +21,6 @@ bool is_dotted_number(std::string_view word) {
          word.front() != '.' && word.back() != '.';
 }
 
-std::vector<std::string> pci_gpus(const HostPaths& paths) {
-  std::vector<std::string> addresses;
-  std::error_code failure;
-  for (const auto& device : fs::directory_iterator(at(paths, "/sys/bus/pci/devices"), failure))
-    if (trimmed(text_of(device.path() / "vendor")) == k_nvidia_vendor &&
-        text_of(device.path() / "class").starts_with(k_display_class))
-      addresses.push_back(device.path().filename().string());
-  std::ranges::sort(addresses);
-  return addresses;
-}
-
 void note_gpus_without_driver(const HostPaths& paths, Machine& machine) {
   const auto addresses = pci_gpus(paths);
   if (addresses.empty()) return;
@@ -73,6 +62,17 @@ void ask_nvml(const HostPaths& paths, Machine& machine) {
 }
 
 }  // namespace
+
+std::vector<std::string> pci_gpus(const HostPaths& paths) {
+  std::vector<std::string> addresses;
+  std::error_code failure;
+  for (const auto& device : fs::directory_iterator(at(paths, "/sys/bus/pci/devices"), failure))
+    if (trimmed(text_of(device.path() / "vendor")) == k_nvidia_vendor &&
+        text_of(device.path() / "class").starts_with(k_display_class))
+      addresses.push_back(device.path().filename().string());
+  std::ranges::sort(addresses);
+  return addresses;
+}
 
 std::string driver_version_in(std::string_view proc_text) {
   const auto line = field(proc_text, "NVRM version:");

@@ -12,6 +12,9 @@ namespace startrail::machine {
 // The version in /proc/driver/nvidia/version ("NVRM version: NVIDIA UNIX … 535.183.01 …"); "" when there is none.
 [[nodiscard]] std::string driver_version_in(std::string_view proc_text);
 
+// NVIDIA's display controllers on the PCI bus, by address ("0000:01:00.0"), in their order; also without a driver.
+[[nodiscard]] std::vector<std::string> pci_gpus(const HostPaths& paths);
+
 // Fills driver, gpus and what is odd about them in notes.
 void survey_gpus(const HostPaths& paths, Depth depth, Machine& machine);
 

@@ -9,13 +9,12 @@
 #include <array>
 
 #include "base/files.hpp"
+#include "machine/gpu/driver.hpp"
 #include "machine/text_fields.hpp"
 
 namespace startrail::machine {
 namespace {
 
-constexpr std::string_view k_nvidia_vendor = "0x10de";
-constexpr std::string_view k_display_class = "0x03";
 constexpr std::string_view k_nvml_stem = "libnvidia-ml.so.";
 
 bool is_there(const HostPaths& paths, std::string_view path) {
@@ -31,15 +30,8 @@ std::string bound_driver(const fs::path& device) {
 }
 
 void add_cards(const HostPaths& paths, std::vector<Fact>& facts) {
-  std::error_code failure;
-  std::vector<fs::path> devices;
-  for (const auto& device : fs::directory_iterator(at(paths, "/sys/bus/pci/devices"), failure))
-    if (trimmed(text_of(device.path() / "vendor")) == k_nvidia_vendor &&
-        text_of(device.path() / "class").starts_with(k_display_class))
-      devices.push_back(device.path());
-  std::ranges::sort(devices);
-  for (const fs::path& device : devices) {
-    const std::string address = device.filename().string();
+  for (const std::string& address : pci_gpus(paths)) {
+    const fs::path device = at(paths, "/sys/bus/pci/devices") / address;
     facts.push_back(
         {fmt::format("card.{}.driver", address), bound_driver(device), "/sys/bus/pci/devices/" + address + "/driver"});
   }
