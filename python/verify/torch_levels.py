@@ -43,7 +43,7 @@ def train_digits():
     model = nn.Sequential(nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
                           nn.Flatten(), nn.Linear(32 * (side // 4) ** 2, 10)).to(DEVICE)
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
-    for _ in range(8):
+    for _ in range(rendered_digits.TURNS):
         for batch in torch.randperm(2400).split(64):
             optimizer.zero_grad()
             nn.functional.cross_entropy(model(x[batch]), y[batch]).backward()
