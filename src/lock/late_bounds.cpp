@@ -21,6 +21,8 @@ struct Rule {
 constexpr const char* k_numpy_1 = "is built for numpy 1 (numpy 2.0 changed the binary interface)";
 constexpr const char* k_pkg_resources = "imports pkg_resources, which setuptools has not from 82 on";
 
+constexpr const char* k_packaging = "imports pkg_resources.packaging to compile, which setuptools has not from 70 on";
+
 // First releases built for numpy 2, from the projects' own release notes; those whose older wheels declare numpy<2
 // themselves need no rule.
 constexpr std::array k_rules{
@@ -36,6 +38,7 @@ constexpr std::array k_rules{
     Rule{"opencv-python", "4.10", "numpy", "2", k_numpy_1},
     Rule{"opencv-python-headless", "4.10", "numpy", "2", k_numpy_1},
     Rule{"opencv-contrib-python", "4.10", "numpy", "2", k_numpy_1},
+    Rule{"torch", "2.3", "setuptools", "70", k_packaging},
     Rule{"tensorboard", "2.21", "setuptools", "82", k_pkg_resources},
     Rule{"pytorch-lightning", "2.1", "setuptools", "82", k_pkg_resources},
     Rule{"lightning", "2.1", "setuptools", "82", k_pkg_resources},

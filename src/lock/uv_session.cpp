@@ -16,6 +16,7 @@
 #include "lock/project_copy.hpp"
 #include "lock/stub_wheel.hpp"
 #include "lock/suite.hpp"
+#include "lock/undeclared.hpp"
 #include "lock/uv_environment.hpp"
 
 namespace startrail::lock {
@@ -97,7 +98,7 @@ Result<void> UvSession::State::write_files(const Question& question, const fs::p
   TRY(write("constraints.txt", joined_lines(constraints)));
   TRY(write("excludes.txt", joined_lines(question.without)));
   TRY(write("build-constraints.txt", joined_lines(question.help.constraints)));
-  TRY(write("uv.toml", build_settings(question.help, request.from_elsewhere())));
+  TRY(write("uv.toml", build_settings(question.help, request.from_elsewhere()) + undeclared_settings()));
   TRY(write("pyproject.toml", indexed_project(needs, request, question.loosened)));
   TRY(base::remove_tree(work / k_stubs));
   TRY(base::make_directories(work / k_stubs));
@@ -124,11 +125,11 @@ std::vector<std::string> UvSession::State::arguments(const Question& question, c
         std::string("--excludes"), in("excludes.txt"), std::string("--no-header"), std::string("--quiet"),
         std::string("--color"), std::string("never")})
     argv.push_back(std::move(word));
-  if (question.builds == Builds::forbidden) {
-    argv.insert(argv.end(), {"--no-build", "--no-config"});
-  } else {
-    argv.insert(argv.end(), {"--build-constraints", in("build-constraints.txt"), "--config-file", in("uv.toml")});
-  }
+  argv.insert(argv.end(), {"--config-file", in("uv.toml")});
+  if (question.builds == Builds::forbidden)
+    argv.emplace_back("--no-build");
+  else
+    argv.insert(argv.end(), {"--build-constraints", in("build-constraints.txt")});
   if (!question.stubs.empty()) argv.insert(argv.end(), {"--find-links", in(k_stubs)});
   if (needs.indexes.no_index) argv.emplace_back("--no-index");
   if (needs.indexes.prereleases) argv.insert(argv.end(), {"--prerelease", "allow"});

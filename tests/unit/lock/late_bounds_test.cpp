@@ -31,5 +31,12 @@ TEST(LateBounds, what_imports_pkg_resources_gets_a_setuptools_that_has_it) {
   EXPECT_EQ(bounds[0].requirement, "setuptools<82");
 }
 
+TEST(LateBounds, an_old_torch_beside_a_new_setuptools_asks_for_one_that_it_can_compile_with) {
+  const auto bounds = late_bounds(lock_of({{"setuptools", "82.0.1"}, {"torch", "2.2.2"}}));
+  ASSERT_EQ(bounds.size(), 1U);
+  EXPECT_EQ(bounds[0].requirement, "setuptools<70");
+  EXPECT_TRUE(late_bounds(lock_of({{"setuptools", "82.0.1"}, {"torch", "2.3.0"}})).empty());
+}
+
 }  // namespace
 }  // namespace startrail::lock
