@@ -15,7 +15,8 @@ Written by `tools/images_reference.py` from the attestations that `trail image v
 *files*, every file against its hash; *linkage*, every library that is needed is there, and has the versions asked for (warned: plug-ins
 that nothing imports); *imports*, every package; *selftest*, gradients against differences by the framework's own means; *training*, a small
 CNN on drawn digits to 97 % and a small transformer on text to half a nat below the entropy of single characters; *collectives*, sums over 2 and
-4 processes (gloo or TensorFlow's ring; NCCL only where GPUs are); *speed*, a figure to compare with later. Hardware `cpu` means: **unchecked on a GPU**.
+4 processes (gloo or TensorFlow's ring; NCCL only where GPUs are); *speed*, a figure to compare with later. Hardware `cpu` means: **unchecked on a GPU**; no
+CUDA: the CPU build, without the GPU libraries.
 """
 
 

@@ -72,6 +72,16 @@ Result<std::vector<catalog::Verified>> stored_verifications(const Installation& 
   return all;
 }
 
+Result<std::vector<catalog::Verified>> verifications_of(const Installation& installation,
+                                                        const catalog::Combination& row) {
+  auto all = TRY(stored_verifications(installation));
+  if (row.provider == catalog::Provider::startrail)
+    for (const auto& item : catalog::compiled_in_verifications())
+      if (std::ranges::find(all, item.image, &catalog::Verified::image) == all.end()) all.push_back(item);
+  std::erase_if(all, [&](const auto& item) { return !catalog::is_about(item, row); });
+  return all;
+}
+
 Result<std::vector<catalog::Combination>> catalog_rows(const Installation& installation) {
   if (const auto& fault = catalog::fault_of_user_rows()) return fail(*fault);
   auto rows = catalog::combinations();

@@ -17,6 +17,11 @@ namespace startrail::app {
 // Verifications that this state directory holds: store/verified/*.toml. Errors: corrupt (file and line), permission.
 [[nodiscard]] Result<std::vector<catalog::Verified>> stored_verifications(const Installation& installation);
 
+// What is known of one row: what came with the program and what this state directory holds, the latter in the former's
+// place where it is the same image. Errors: those of `stored_verifications`.
+[[nodiscard]] Result<std::vector<catalog::Verified>> verifications_of(const Installation& installation,
+                                                                      const catalog::Combination& row);
+
 // Every row, its status by the compiled-in and the stored verifications.
 // Errors: corrupt (the user's rows, a stored verification).
 [[nodiscard]] Result<std::vector<catalog::Combination>> catalog_rows(const Installation& installation);

@@ -93,6 +93,11 @@ std::string deepest_level(const image::Verification& verification) {
   return deepest;
 }
 
+bool has_warnings(const image::Verification& verification) {
+  return std::ranges::find(verification.levels, image::Outcome::warned, &image::LevelResult::outcome) !=
+         verification.levels.end();
+}
+
 // What makes a row of the catalog `verified` (docs/reference/catalog.md). An image of no row has none.
 // What came from elsewhere speaks for itself alone: that it is what a row promises is its own claim.
 Result<void> note_for_catalog(const fs::path& store, const Verified& verified, const machine::Machine& machine,
@@ -114,7 +119,10 @@ Result<void> note_for_catalog(const fs::path& store, const Verified& verified, c
                                    {"level", deepest_level(verified.verification)},
                                    {"hardware", gpu == machine.gpus.end() ? "cpu" : gpu->name},
                                    {"date", base::string_at(told, "verified").substr(0, 10)},
-                                   {"image", id}})
+                                   {"image", id},
+                                   {"build", base::string_at(told, "cuda").empty() ? "cpu" : "gpu"},
+                                   {"result", has_warnings(verified.verification) ? "warned" : "passed"},
+                                   {"lock", base::string_at(told, "lock_digest")}})
     text += fmt::format("{} = {}\n", key, quoted(value));
   TRY(base::make_directories(store / "verified"));
   return base::write_file_atomic(store / "verified" / (id.substr(id.find(':') + 1) + ".toml"), text);

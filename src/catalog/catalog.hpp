@@ -44,10 +44,11 @@ struct Combination {
   std::string index;            // "" for the default index, else the URL that has these wheels
   std::string cpu_index;        // where the CPU build is, "" when the default wheel is the CPU build
   std::string status;           // "declared", or "verified" by a stored verification (catalog/verified.toml)
-  std::string source;           // short names: "wheels; drivers"
-  std::string torchvision, torchaudio;  // the series released with this torch, "" for other frameworks
-  std::string numpy;                    // "<2" where it is built for numpy 1 and its metadata doesn't say so
-  std::vector<std::string> companions;  // what else is known to go with it: "lightning>=2.1"
+  std::vector<std::string> verified_on;  // "cpu", names of GPUs: where that was
+  std::string source;                    // short names: "wheels; drivers"
+  std::string torchvision, torchaudio;   // the series released with this torch, "" for other frameworks
+  std::string numpy;                     // "<2" where it is built for numpy 1 and its metadata doesn't say so
+  std::vector<std::string> companions;   // what else is known to go with it: "lightning>=2.1"
   // GPU libraries that the wheel loads from the system and that come as wheels beside it, and the variables by which
   // it finds them; "{site}" stands for the environment's site-packages.
   std::vector<std::string> gpu_wheels, environment;

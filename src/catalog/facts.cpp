@@ -70,6 +70,7 @@ Json to_json(const Combination& row) {
           {"numpy", text_or_null(row.numpy)},
           {"companions", row.companions},
           {"status", row.status},
+          {"verified_on", row.verified_on},
           {"provider", row.provider == Provider::user ? "user" : "startrail"},
           {"file", text_or_null(row.file)},
           {"source", row.source}};

@@ -35,9 +35,7 @@ std::vector<Combination> compiled_in() {
     if (name == k_verified_file) continue;
     if (auto rows = parse_rows(toml, name)) all.insert(all.end(), rows->begin(), rows->end());
   }
-  for (const auto& [name, toml] : k_catalog_files)
-    if (name == k_verified_file)
-      if (const auto verified = parse_verified(toml, name)) mark_verified(all, *verified);
+  mark_verified(all, compiled_in_verifications());
   return all;
 }
 
@@ -79,6 +77,15 @@ const Loaded& loaded() {
 }
 
 }  // namespace
+
+const std::vector<Verified>& compiled_in_verifications() {
+  static const std::vector<Verified> s_all = [] {
+    for (const auto& [name, toml] : k_catalog_files)
+      if (name == k_verified_file) return parse_verified(toml, name).value_or(std::vector<Verified>{});
+    return std::vector<Verified>{};
+  }();
+  return s_all;
+}
 
 void use_user_rows(const fs::path& folder) {
   user_folder() = folder;

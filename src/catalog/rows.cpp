@@ -43,6 +43,7 @@ Combination row_from(const Json& file, const Json& item) {
           .index = base::string_at(item, "index"),
           .cpu_index = base::string_at(file, "cpu_index"),
           .status = "declared",
+          .verified_on = {},
           .source = base::string_at(item, "source"),
           .torchvision = base::string_at(item, "torchvision"),
           .torchaudio = base::string_at(item, "torchaudio"),

@@ -10,11 +10,17 @@
 namespace startrail::catalog {
 namespace {
 
-bool is_about(const Verified& verified, const Combination& row) {
-  return verified.framework == row.framework && verified.series == row.series && verified.tag == row.tag;
+constexpr std::size_t k_shown_digits = 12;
+
+void note(std::vector<std::string>& places, const std::string& hardware) {
+  if (std::ranges::find(places, hardware) == places.end()) places.push_back(hardware);
 }
 
 }  // namespace
+
+bool is_about(const Verified& verified, const Combination& row) {
+  return verified.framework == row.framework && verified.series == row.series && verified.tag == row.tag;
+}
 
 Result<std::vector<Verified>> parse_verified(std::string_view toml, std::string_view name) {
   const PlainToml file = TRY(parse_plain_toml(toml, name));
@@ -34,15 +40,29 @@ Result<std::vector<Verified>> parse_verified(std::string_view toml, std::string_
                    .level = base::string_at(item, "level"),
                    .hardware = base::string_at(item, "hardware"),
                    .date = base::string_at(item, "date"),
-                   .image = base::string_at(item, "image")});
+                   .image = base::string_at(item, "image"),
+                   .build = base::string_at(item, "build"),
+                   .result = base::string_at(item, "result"),
+                   .lock = base::string_at(item, "lock")});
   }
   return all;
 }
 
+std::string in_words(const Verified& verified) {
+  return fmt::format("{}{} on Python {} up to {}{}, {}, {}{}", verified.release,
+                     verified.build == "cpu" ? ", CPU build," : "", verified.python, verified.level,
+                     verified.result == "warned" ? " with warnings" : "",
+                     verified.hardware == "cpu" ? "on a CPU only (a GPU is unchecked)" : "on " + verified.hardware,
+                     verified.date, verified.lock.empty() ? "" : ", lock " + verified.lock.substr(0, k_shown_digits));
+}
+
 void mark_verified(std::vector<Combination>& rows, const std::vector<Verified>& verified) {
   for (auto& row : rows)
-    if (std::ranges::any_of(verified, [&](const Verified& item) { return is_about(item, row); }))
+    for (const auto& item : verified) {
+      if (!is_about(item, row)) continue;
       row.status = "verified";
+      note(row.verified_on, item.hardware);
+    }
 }
 
 }  // namespace startrail::catalog

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "app/catalog.hpp"
 #include "catalog/pythons.hpp"
@@ -43,6 +44,11 @@ std::string where_from(const catalog::Combination& row) {
   return row.index.empty() ? "default index" : row.index;
 }
 
+// "verified (cpu)": where it was tried says for which machines it holds.
+std::string status(const catalog::Combination& row) {
+  return row.verified_on.empty() ? row.status : fmt::format("{} ({})", row.status, fmt::join(row.verified_on, ", "));
+}
+
 bool is_wanted(const catalog::Combination& row, const Options& options) {
   const std::string framework = options.framework == "pytorch" ? "torch" : options.framework.value_or("");
   return (framework.empty() || row.framework == framework) && (options.builds || row.tag.empty() || options.json);
@@ -60,7 +66,7 @@ void show(const std::vector<catalog::Combination>& rows, const Options& options)
     if (is_wanted(row, options))
       table.add({row.framework, row.tag.empty() ? row.series : row.series + "+" + row.tag, or_dash(row.cuda),
                  or_dash(row.cudnn), catalog::shown_minors(row.pythons), row.driver_floor, architectures(row),
-                 row.status, where_from(row)});
+                 status(row), where_from(row)});
   print(table.text(output_width()));
 }
 

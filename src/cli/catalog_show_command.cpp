@@ -42,16 +42,18 @@ std::string in_words(const Json& value) {
   return text;
 }
 
-Json verifications_of(const catalog::Combination& row, const std::vector<catalog::Verified>& all) {
+Json verifications_of(const std::vector<catalog::Verified>& all) {
   Json list = Json::array();
   for (const auto& item : all)
-    if (item.framework == row.framework && item.series == row.series && item.tag == row.tag)
-      list.push_back(Json{{"release", item.release},
-                          {"python", item.python},
-                          {"level", item.level},
-                          {"hardware", item.hardware},
-                          {"date", item.date},
-                          {"image", item.image}});
+    list.push_back(Json{{"release", item.release},
+                        {"build", item.build},
+                        {"python", item.python},
+                        {"level", item.level},
+                        {"result", item.result},
+                        {"hardware", item.hardware},
+                        {"date", item.date},
+                        {"lock", item.lock},
+                        {"image", item.image}});
   return list;
 }
 
@@ -71,12 +73,12 @@ Json everything(const catalog::Combination& row, const std::vector<catalog::Veri
     if (!source.empty()) sources[std::string(fact)] = source;
   }
   json["sources"] = std::move(sources);
-  json["verifications"] = verifications_of(row, verified);
+  json["verifications"] = verifications_of(verified);
   json["builds"] = builds_of(row);
   return json;
 }
 
-void show(const catalog::Combination& row, const Json& json) {
+void show(const catalog::Combination& row, const Json& json, const std::vector<catalog::Verified>& verified) {
   std::string text = fmt::format("{}, {}{}\n", catalog::title(row), row.status,
                                  row.provider == catalog::Provider::user ? ", user" : "");
   for (const auto& fact : k_facts) {
@@ -90,10 +92,7 @@ void show(const catalog::Combination& row, const Json& json) {
     text += fmt::format("{:<14}{}, CUDA {}\n", "other build",
                         build.at("tag") == "" ? "the default index's" : in_words(build.at("tag")),
                         in_words(build.at("cuda")));
-  for (const auto& item : json.at("verifications"))
-    text += fmt::format("{:<14}{} on Python {}, {}, {}, {}\n", "verified", in_words(item.at("release")),
-                        in_words(item.at("python")), in_words(item.at("level")), in_words(item.at("hardware")),
-                        in_words(item.at("date")));
+  for (const auto& item : verified) text += fmt::format("{:<14}{}\n", "verified", catalog::in_words(item));
   print(text + fmt::format("{:<14}{}\n", "written in", row.file));
 }
 
@@ -118,15 +117,15 @@ int catalog_show_command(Words words) {
   if (!rows) return report(rows.error(), format);
   const auto named = catalog::named(*name);
   if (!named) return report(named.error(), format);
-  const auto verified = app::stored_verifications(*installation);
-  if (!verified) return report(verified.error(), format);
   const auto row = std::ranges::find_if(
       *rows, [&](const auto& other) { return catalog::title(other) == catalog::title(*named->row); });
+  const auto verified = app::verifications_of(*installation, *row);
+  if (!verified) return report(verified.error(), format);
   const Json all = everything(*row, *verified);
   if (json)
     print_json(all);
   else
-    show(*row, all);
+    show(*row, all, *verified);
   return 0;
 }
 

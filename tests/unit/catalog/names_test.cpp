@@ -164,15 +164,56 @@ TEST(Sanity, the_driver_of_each_cuda_is_nvidias) {
 
 // ---- verifications ----
 
-TEST(Verifications, only_what_they_are_about_is_verified) {
+TEST(Verifications, only_what_they_are_about_is_verified_and_where_is_told) {
   const auto verified = parse_verified(
       "[[verified]]\nframework = \"torch\"\nseries = \"2.6\"\nrelease = \"2.6.0\"\npython = \"3.11\"\nlevel = "
       "\"training\"\nhardware = \"cpu\"\ndate = \"2026-11-30\"\nimage = \"sha256:00\"\n",
       "verified.toml");
   ASSERT_TRUE(verified) << base::to_text(verified.error());
   auto rows = combinations();
+  for (auto& row : rows) {
+    row.status = "declared";
+    row.verified_on.clear();
+  }
+  mark_verified(rows, *verified);
   mark_verified(rows, *verified);
   for (const auto& row : rows) EXPECT_EQ(row.status, title(row) == "torch 2.6" ? "verified" : "declared") << title(row);
+  EXPECT_THAT(std::ranges::find(rows, "torch 2.6", &title)->verified_on, ElementsAre("cpu"));
+}
+
+TEST(Verifications, those_that_come_with_the_program_say_of_what_they_were_made_and_where) {
+  ASSERT_THAT(compiled_in_verifications(), Not(IsEmpty()));
+  for (const auto& item : compiled_in_verifications()) {
+    const auto* row = find(item.framework, item.release);
+    ASSERT_NE(row, nullptr) << item.framework << " " << item.release;
+    EXPECT_TRUE(is_about(item, *row)) << item.image;
+    EXPECT_THAT(row->verified_on, Contains(item.hardware)) << title(*row);
+    EXPECT_EQ(item.lock.size(), 64U) << item.image;
+    EXPECT_THAT(item.image, testing::StartsWith("sha256:"));
+    EXPECT_TRUE(item.build == "cpu" || item.build == "gpu") << item.build;
+    EXPECT_TRUE(item.result == "passed" || item.result == "warned") << item.result << " is no proof";
+    EXPECT_EQ(item.level, "collectives") << "all levels were tried";
+  }
+}
+
+TEST(Verifications, a_row_is_verified_by_one_of_them_and_by_nothing_else) {
+  for (const auto& row : combinations())
+    EXPECT_EQ(row.status == "verified",
+              std::ranges::any_of(compiled_in_verifications(), [&](const auto& item) { return is_about(item, row); }))
+        << title(row);
+}
+
+TEST(Verifications, in_words_what_was_tried_on_a_cpu_is_no_claim_about_gpus) {
+  Verified item{.release = "2.20.0", .python = "3.11", .level = "collectives", .hardware = "cpu", .date = "2026-12-01"};
+  EXPECT_EQ(in_words(item), "2.20.0 on Python 3.11 up to collectives, on a CPU only (a GPU is unchecked), 2026-12-01");
+  item.build = "cpu";
+  item.result = "warned";
+  item.lock = "0123456789abcdef";
+  EXPECT_EQ(in_words(item),
+            "2.20.0, CPU build, on Python 3.11 up to collectives with warnings, on a CPU only (a GPU is unchecked), "
+            "2026-12-01, lock 0123456789ab");
+  item.hardware = "NVIDIA H200";
+  EXPECT_THAT(in_words(item), HasSubstr("on NVIDIA H200, "));
 }
 
 TEST(Verifications, one_that_lacks_a_field_is_named_by_its_line) {
