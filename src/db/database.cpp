@@ -137,11 +137,14 @@ Result<Database> Database::open(const std::filesystem::path& file, const std::ve
     return fail(code_of(result), fmt::format("cannot open {}: {}", file.string(), sqlite3_errmsg(handle)));
   sqlite3_extended_result_codes(handle, 1);
   sqlite3_busy_timeout(handle, k_busy_timeout_ms);
-  // Closing must not wait for the disk: the log is folded in by a later writer's checkpoint.
-  sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  // Whoever closes last folds the log in and leaves it empty: the next process, mostly the only one at its time, would
+  // else read all of it and, not knowing that it was folded in, write behind it. Files stay, so that none is made anew.
+  int persistent = 1;
+  sqlite3_file_control(handle, "main", SQLITE_FCNTL_PERSIST_WAL, &persistent);
   TRY(database.execute(supports_write_ahead_log(file) ? "PRAGMA journal_mode = WAL" : "PRAGMA journal_mode = DELETE"));
   // Nothing is kept here that could not be read again from elsewhere, so nobody waits for the disk.
   TRY(database.execute("PRAGMA synchronous = OFF"));
+  TRY(database.execute("PRAGMA journal_size_limit = 0"));
   TRY(database.execute(fmt::format("PRAGMA wal_autocheckpoint = {}", k_checkpoint_pages)));
   TRY(migrate(database, migrations));
   return database;

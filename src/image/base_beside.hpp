@@ -15,6 +15,7 @@ class BaseBeside {
   BaseBeside(const Suppliers& suppliers, const std::filesystem::path& store, BaseRecipe recipe, Reporter& reporter);
   BaseBeside(const BaseBeside&) = delete;
   BaseBeside& operator=(const BaseBeside&) = delete;
+  [[nodiscard]] bool is_being_made() const { return m_thread.joinable(); }
   // Waits for it; from then on its progress is shown.
   [[nodiscard]] Result<BaseSystem> get();
 

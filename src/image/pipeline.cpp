@@ -12,6 +12,8 @@
 #include <queue>
 #include <thread>
 
+#include <sys/resource.h>
+
 #include "image/unpack.hpp"
 #include "image/wheel_finish.hpp"
 
@@ -277,6 +279,7 @@ void Pipeline::run_job(JobPointer job, WorkerBuffers& buffers) {
 }
 
 void Pipeline::work() {
+  if (m_options.niceness != 0) ::setpriority(PRIO_PROCESS, 0, m_options.niceness);  // on Linux: this thread alone
   WorkerBuffers buffers;
   std::unique_lock lock(m_mutex);
   for (;;) {

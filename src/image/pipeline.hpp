@@ -27,6 +27,7 @@ struct WheelSource {
 struct PipelineOptions {
   int workers = 0;                  // 0: one per CPU
   base::TransferOptions transfers;  // its window is set from `workers`
+  int niceness = 0;                 // of the workers, when something else that goes on is waited for longer (nice(2))
   // Called once per wheel as soon as its tree is in the store, from any worker.
   std::function<Result<void>(const WheelSource& source, const WheelTree& tree, const std::filesystem::path& folder)>
       on_tree;

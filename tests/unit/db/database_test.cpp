@@ -116,6 +116,22 @@ TEST(Database, processes_that_open_and_write_at_once_wait_for_each_other) {
   EXPECT_EQ(count_of(database, "thing"), k_writers * k_rows);
 }
 
+TEST(Database, the_log_of_writes_stays_empty_however_many_processes_write_one_after_the_other) {
+  const TemporaryFolder folder;
+  const auto file = folder / "state.db";
+  for (int i = 0; i < 20; ++i) {
+    auto database = Database::open(file, {"CREATE TABLE t (a INTEGER)"}).value();
+    ASSERT_TRUE(database.execute("INSERT INTO t VALUES (?)", {std::int64_t{i}}));
+  }
+  std::filesystem::path log = file;
+  log += "-wal";
+  EXPECT_EQ(std::filesystem::file_size(log), 0);
+  auto database = Database::open(file, {"CREATE TABLE t (a INTEGER)"}).value();
+  std::int64_t rows = 0;
+  ASSERT_TRUE(database.query("SELECT count(*) FROM t", {}, [&](const Row& row) { rows = row.integer(0); }));
+  EXPECT_EQ(rows, 20);
+}
+
 TEST(Database, a_missing_table_is_an_error_with_sqlites_words) {
   TemporaryFolder folder;
   auto database = Database::open(folder / "a.db", k_schema).value();

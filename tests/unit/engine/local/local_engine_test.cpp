@@ -5,7 +5,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
+#include <thread>
 
 #include "run/temporary_folder.hpp"
 
@@ -14,6 +16,13 @@ namespace {
 
 using run::State;
 using testing::HasSubstr;
+
+// With it supervisors are started from the program's file.
+std::jthread another_thread() {
+  return std::jthread([](const std::stop_token& end) {
+    while (!end.stop_requested()) ::usleep(1000);
+  });
+}
 
 class LocalEngine : public testing::Test {
  protected:
@@ -82,6 +91,35 @@ TEST_F(LocalEngine, a_supervisor_holds_nothing_of_the_submitters) {
   end_of(id);
 }
 
+TEST_F(LocalEngine, a_supervisor_is_shown_with_its_run_also_when_it_began_as_a_copy) {
+  const std::string id = create("sleep 0.5");
+  ASSERT_TRUE(engine->submit(id));
+  const auto supervisor = run::read_status(store.directory(id))->supervisor.pid;
+  std::string words = base::read_file("/proc/" + std::to_string(supervisor) + "/cmdline").value();
+  std::ranges::replace(words, '\0', ' ');
+  EXPECT_THAT(words, HasSubstr(" supervise " + store.directory(id).string()));
+  EXPECT_EQ(end_of(id).state, State::succeeded);
+}
+
+TEST_F(LocalEngine, a_submitter_with_threads_starts_its_supervisor_from_the_file) {
+  const std::jthread beside = another_thread();
+  const std::string id = create("sleep 0.5");
+  ASSERT_TRUE(engine->submit(id));
+  const auto supervisor = run::read_status(store.directory(id))->supervisor.pid;
+  const std::string words = base::read_file("/proc/" + std::to_string(supervisor) + "/cmdline").value();
+  EXPECT_THAT(words, HasSubstr(std::string("\0supervise\0", 11))) << "a command line of words of its own";
+  EXPECT_EQ(end_of(id).state, State::succeeded);
+}
+
+TEST_F(LocalEngine, the_environment_reaches_a_run_whose_supervisor_began_as_a_copy) {
+  ::setenv("HTTPS_PROXY", "http://127.0.0.1:9", 1);
+  const std::string id = create("echo proxy=$HTTPS_PROXY");
+  ASSERT_TRUE(engine->submit(id));
+  ::unsetenv("HTTPS_PROXY");
+  EXPECT_EQ(end_of(id).state, State::succeeded);
+  EXPECT_EQ(log(id), "proxy=http://127.0.0.1:9\n");
+}
+
 TEST_F(LocalEngine, stopping_gracefully_is_recorded_with_who_asked) {
   const std::string id = create("trap 'echo saving; exit 0' TERM; echo ready; while :; do sleep 0.02; done");
   ASSERT_TRUE(engine->submit(id));
@@ -139,6 +177,7 @@ TEST_F(LocalEngine, stopping_an_ended_or_dead_run_is_fine) {
 }
 
 TEST_F(LocalEngine, a_program_that_cannot_be_started_is_a_failed_run) {
+  const std::jthread beside = another_thread();
   const auto broken = make_engine(paths, "/nonexistent/trail");
   const std::string id = create("true");
   const auto submitted = broken->submit(id);
