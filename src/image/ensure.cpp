@@ -24,6 +24,9 @@ namespace {
 // Room that the file system needs for itself when it is filled to the brim.
 constexpr Bytes k_reserve{64U << 20U};
 
+// Of what unpacks wheels while a base is made: that is one long chain of steps, wheels use any core that is left.
+constexpr int k_behind_the_base = 15;
+
 Error with_ways_out(Error reason, const EnsureOptions& options) {
   return std::move(reason)
       .with_context("the store is " + options.store.string())
@@ -141,7 +144,7 @@ class Making {
   Result<void> fill_main(const std::string& key, BaseBeside& base) {
     const auto tree = TRY(EnvironmentTree::create(m_store.staging(key) / "tree", m_lock.python));
     Made made;
-    TRY(install(*tree, made));
+    TRY(install(*tree, made, base.is_being_made() ? k_behind_the_base : 0));
     const BaseSystem system = TRY(base.get());
     TRY(build(key, m_contents.builds, system, *tree, made));
     return publish(key, main_manifest(system), *tree, made, system);
@@ -207,20 +210,21 @@ class Making {
     return base::sha256_hex(text);
   }
 
-  Result<void> install(EnvironmentTree& tree, Made& made) {
+  Result<void> install(EnvironmentTree& tree, Made& made, int niceness) {
     std::vector<WheelSource> sources;
     std::unordered_map<std::string, std::string> direct_urls;
     for (const LockedWheel& wheel : m_contents.wheels) {
       sources.push_back(wheel.source);
       direct_urls.emplace(wheel.source.sha256, wheel.direct_url);
     }
-    return add(std::move(sources), direct_urls, tree, made);
+    return add(std::move(sources), direct_urls, tree, made, niceness);
   }
 
   Result<void> add(std::vector<WheelSource> sources, const std::unordered_map<std::string, std::string>& direct_urls,
-                   EnvironmentTree& tree, Made& made) {
+                   EnvironmentTree& tree, Made& made, int niceness = 0) {
     std::mutex mutex;
-    PipelineOptions options{.workers = m_machine.cpus, .transfers = m_suppliers.transfers, .on_tree = {}};
+    PipelineOptions options{
+        .workers = m_machine.cpus, .transfers = m_suppliers.transfers, .niceness = niceness, .on_tree = {}};
     options.on_tree = [&](const WheelSource& source, const WheelTree& wheel, const fs::path& folder) -> Result<void> {
       TRY(tree.add(wheel, folder, {.direct_url = direct_urls.at(source.sha256)}));
       const std::scoped_lock lock(mutex);
