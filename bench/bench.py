@@ -29,7 +29,7 @@ class Bench:
     def __init__(self, trail, home, rounds, python):
         self.trail, self.home, self.rounds, self.python = Path(trail).resolve(), Path(home).resolve(), rounds, python
         self.home.mkdir(parents=True, exist_ok=True)
-        self.environment = clean_environment(STARTRAIL_HOME=str(self.home))
+        self.environment = clean_environment(STARTRAIL_HOME=str(self.home), STARTRAIL_SYSTEM_STORE="none")
         self.project = Path(tempfile.mkdtemp(prefix="trail-bench."))
         (self.project / "requirements.txt").write_text("six\n")
 

@@ -12,6 +12,9 @@
 namespace startrail::app {
 namespace {
 
+// Root's own store, where root's state folder is not set to another.
+constexpr const char* k_default_system_store = "/var/lib/startrail/store";
+
 std::string user_name() {
   const passwd* entry = ::getpwuid(::getuid());
   return entry == nullptr ? fmt::format("uid {}", ::getuid()) : std::string(entry->pw_name);
@@ -25,7 +28,8 @@ fs::path system_store_of(const base::Environment& environment) {
     named = found->second;
   else if (const auto config = base::read_toml_file(base::config_directory(environment) / "config.toml"))
     if (base::member(config->root, "system_store").is_string()) named = base::string_at(config->root, "system_store");
-  return named && named->starts_with('/') ? fs::path(*named) : fs::path();
+  if (named) return named->starts_with('/') ? fs::path(*named) : fs::path();
+  return ::access(k_default_system_store, X_OK) == 0 ? fs::path(k_default_system_store) : fs::path();
 }
 
 Result<Installation> find_installation() {

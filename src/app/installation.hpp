@@ -22,8 +22,8 @@ struct Installation {
 // which system store there is; makes nothing. Errors: invalid_input (STARTRAIL_HOME, HOME).
 [[nodiscard]] Result<Installation> find_installation();
 
-// The store of all users that this one takes from: STARTRAIL_SYSTEM_STORE, else `system_store` of config.toml. "" when
-// none is named.
+// The store of all users that this one takes from: STARTRAIL_SYSTEM_STORE, else `system_store` of config.toml, where
+// anything but a path means none; else /var/lib/startrail/store if it is there. "" for none.
 [[nodiscard]] std::filesystem::path system_store_of(const base::Environment& environment);
 
 // Makes the state directory and proves that it can be written.

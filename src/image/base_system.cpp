@@ -16,6 +16,7 @@
 #include "base/json.hpp"
 #include "base/process.hpp"
 #include "image/system_store.hpp"
+#include "image/trusted_path.hpp"
 
 namespace startrail::image {
 namespace {

@@ -118,11 +118,11 @@ class Making {
       return std::nullopt;
     const Manifest manifest = m_contents.editables.empty() ? main_manifest(base) : derived_manifest(base);
     const std::string id = manifest_id(manifest);
-    std::error_code ignored;
-    if (!fs::exists(m_store.image(id) / "manifest.json", ignored)) return std::nullopt;
+    if (!has_folder(id)) return std::nullopt;
     const bool pulled = is_pulled(m_store, id);
     const bool on_parent = !manifest.parent.empty() && !pulled;
-    if (on_parent && !fs::exists(m_store.image(manifest.parent) / "manifest.json", ignored)) return std::nullopt;
+    if (on_parent && !is_whole(manifest.parent)) return std::nullopt;
+    if (!check_standing(m_store, id)) return std::nullopt;
     touch_image(m_store, id);
     if (on_parent) touch_image(m_store, manifest.parent);
     if (pulled) m_reporter.note(fmt::format("this image was not made here: it came from {}", origin_of(m_store, id)));
@@ -136,7 +136,8 @@ class Making {
     const base::FileLock lock = TRY(wait_for(key));
     // Whoever held the lock before may have made it.
     m_contents = TRY(lock_contents(m_lock, m_options.lock_directory, m_store));
-    if (is_there() || TRY(share(key))) return {};
+    if (is_there()) return {};
+    if (TRY(share(key))) return {};
     m_reporter.step("making the image");
     return or_nothing(key, fill_main(key, base));
   }
@@ -183,15 +184,39 @@ class Making {
 
   [[nodiscard]] bool is_there() const {
     const auto id = main_id();
+    return id && is_whole(*id);
+  }
+
+  [[nodiscard]] bool has_folder(const std::string& id) const {
     std::error_code ignored;
-    return id && fs::exists(m_store.image(*id) / "manifest.json", ignored);
+    return fs::exists(m_store.image(id) / "manifest.json", ignored);
+  }
+
+  // With all that it stands on.
+  [[nodiscard]] bool is_whole(const std::string& id) const {
+    return has_folder(id) && check_standing(m_store, id).has_value();
+  }
+
+  // One whose image in the system store is gone, or can't be trusted any more, makes room for another.
+  Result<void> drop_fallen(const std::string& id) {
+    if (!has_folder(id)) return {};
+    const auto standing = check_standing(m_store, id);
+    if (standing) return {};
+    m_reporter.warn(
+        fmt::format("this image stood on the system store's, which is no longer used: {}", standing.error().message));
+    return m_store.discard(m_store.image(id));
   }
 
   // The system store has this very image.
   Result<bool> share(const std::string& key) {
     if (const auto refusal = system_store_refusal()) m_reporter.warn(*refusal);
     const auto id = main_id();
-    if (!id || !TRY(share_image(m_store, key, *id))) return false;
+    if (!id) return false;
+    TRY(drop_fallen(*id));
+    const Sharing sharing = TRY(share_image(m_store, key, *id));
+    if (!sharing.refusal.empty())
+      m_reporter.warn(fmt::format("the system store's image is not used: {}", sharing.refusal));
+    if (!sharing.done) return false;
     m_reporter.note(fmt::format("this image is the one of the system store {}", m_store.system().string()));
     return true;
   }
@@ -279,6 +304,7 @@ class Making {
     for (const Collision& collision : made.collisions)
       m_reporter.warn(fmt::format("{} and {} both bring {}; {}'s is taken", collision.loser, collision.winner,
                                   collision.path, collision.winner));
+    TRY(drop_fallen(manifest_id(manifest)));
     return m_store.publish(key, m_store.image(manifest_id(manifest)));
   }
 

@@ -19,7 +19,6 @@ namespace startrail::image {
 namespace {
 
 constexpr std::string_view k_site = "{site}";
-constexpr std::size_t k_short_id = 19;  // "sha256:" and twelve digits
 
 bool is_earlier(const timespec& a, const timespec& b) {
   return std::tie(a.tv_sec, a.tv_nsec) < std::tie(b.tv_sec, b.tv_nsec);
@@ -89,22 +88,7 @@ fs::path used_file(const Store& store, const std::string& id) {
   return store.image(id) / "used";
 }
 
-// Of an image of the system store. From here on its owner finds it in use.
-Result<void> check_shared(const fs::path& folder, const std::string& id) {
-  hold_for_life(folder);
-  auto trusted = check_trusted(folder / "tree");
-  if (trusted) {
-    note_use(folder / "used");
-    return {};
-  }
-  return base::fail(
-      std::move(trusted)
-          .error()
-          .with_context(fmt::format("image {} stands on one of the system store", id.substr(0, k_short_id)))
-          .with_hint("make the image again: trail image build"));
-}
-
-// The base that the image was shared with, though this user may have no system store set now; else wherever it is.
+// The base that the image was shared with; else wherever it is.
 fs::path base_root(const Store& store, const std::optional<fs::path>& shared, const Manifest& manifest) {
   const fs::path folder =
       shared ? shared->parent_path().parent_path() / "bases" / manifest.base_digest : store.base(manifest.base_digest);
@@ -176,7 +160,8 @@ Result<Image> image_from_manifest(const Store& store, const std::string& id, con
               .environment = environment_of(manifest)};
   const auto shared = shared_image(store, id);
   if (shared) {
-    TRY(check_shared(*shared, image.id));
+    TRY(check_standing(store, image.id));
+    note_use(*shared / "used");
     image.layers.push_back(*shared / "tree");
   }
   std::error_code ignored;

@@ -161,6 +161,11 @@ class Pruning {
     std::ranges::stable_partition(order, [&](std::size_t i) { return kind_of(i) == TreeKind::image; });
     for (const std::size_t tree : order) {
       const fs::path& path = m_inventory.trees[tree].path;
+      const auto alone = hold_alone(path);
+      if (!alone) {  // a run of another user's began since it was chosen
+        m_in_use.insert(tree);
+        continue;
+      }
       if (kind_of(tree) == TreeKind::image)
         m_reporter.step(fmt::format("removing image {}", path.filename().string().substr(0, 12)));
       TRY(m_store.discard(path));
@@ -197,8 +202,10 @@ class Pruning {
   [[nodiscard]] PruneResult result() const {
     PruneResult result{.freed = m_shrinking.freed(), .size = m_shrinking.size(), .image_ids = {}};
     for (const std::size_t image : m_shrinking.gone_images())
-      result.image_ids.push_back("sha256:" + m_inventory.images[image].id);
+      if (!m_in_use.contains(m_inventory.images[image].tree))
+        result.image_ids.push_back("sha256:" + m_inventory.images[image].id);
     for (const std::size_t tree : m_shrinking.gone_trees()) {
+      if (m_in_use.contains(tree)) continue;
       if (kind_of(tree) == TreeKind::image) ++result.images;
       if (kind_of(tree) == TreeKind::wheel) ++result.wheels;
       if (kind_of(tree) == TreeKind::base) ++result.bases;
@@ -212,6 +219,7 @@ class Pruning {
   const Inventory m_inventory;
   Shrinking m_shrinking;
   std::set<std::string> m_protected;
+  std::set<std::size_t> m_in_use;  // of those that were to go
 };
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "image/system_store.hpp"
+#include "image/trusted_path.hpp"
 #include "image/unsynced.hpp"
 
 namespace startrail::image {

@@ -2,12 +2,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <fts.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -16,7 +14,9 @@
 #include "base/json.hpp"
 #include "image/image_folder.hpp"
 #include "image/oci/pulled_image.hpp"
+#include "image/skeleton.hpp"
 #include "image/store.hpp"
+#include "image/trusted_path.hpp"
 
 namespace startrail::image {
 namespace {
@@ -28,46 +28,6 @@ struct Setting {
 Setting& setting() {
   static Setting the_one;
   return the_one;
-}
-
-// A user's own small folders, where root's are: what is made in a folder goes into the uppermost of those that merge
-// there, and an ordinary user's container may not copy up a folder of root's (overlayfs: its owner has no number in
-// the user namespace). Enough for a `pip install` inside, for /etc, /opt, /usr/local and the like.
-constexpr int k_own_depth = 2;
-
-enum class Sticky { counts_as_closed, counts_as_open };
-
-Result<void> check_status(const fs::path& path, const struct stat& status, Sticky sticky) {
-  const auto refuse = [&](std::string_view why) {
-    return base::fail(ErrorCode::refused, fmt::format("{} {}", path.string(), why));
-  };
-  if (status.st_uid != 0 && status.st_uid != ::geteuid())
-    return refuse(fmt::format("belongs to uid {}, neither to root nor to you", status.st_uid));
-  const bool closed = S_ISLNK(status.st_mode) || (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
-  const bool shared = S_ISDIR(status.st_mode) && (status.st_mode & S_ISVTX) != 0 && sticky == Sticky::counts_as_closed;
-  if (closed || shared) return {};
-  return refuse("can be written by others than its owner");
-}
-
-Result<void> check_one(const fs::path& path, Sticky sticky) {
-  struct stat status{};
-  if (::lstat(path.c_str(), &status) == 0) return check_status(path, status, sticky);
-  return base::fail(base::errno_error(fmt::format("cannot look at {}", path.string()), errno));
-}
-
-// The image's own folders of the first levels, and where packages go.
-Result<void> make_own_folders(const fs::path& theirs, const fs::path& own, int depth) {
-  std::error_code failed;
-  for (const auto& entry : fs::directory_iterator(theirs, fs::directory_options::skip_permission_denied, failed)) {
-    struct stat status{};
-    if (::lstat(entry.path().c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) continue;
-    const fs::path place = own / entry.path().filename();
-    TRY(base::make_directories(place, 0755));
-    if (::chmod(place.c_str(), status.st_mode & 07777) != 0)
-      return base::fail(base::errno_error(fmt::format("cannot set the mode of {}", place.string()), errno));
-    if (depth > 1) TRY(make_own_folders(entry.path(), place, depth - 1));
-  }
-  return {};
 }
 
 }  // namespace
@@ -89,67 +49,6 @@ std::optional<std::string> system_store_refusal() {
   const Setting& set = setting();
   if (!set.refusal) return std::nullopt;
   return fmt::format("the system store {} is not used: {}", set.root.string(), set.refusal->message);
-}
-
-Result<void> check_trusted(const fs::path& path) {
-  std::error_code failed;
-  const fs::path real = fs::canonical(path, failed);
-  if (failed) return base::fail(ErrorCode::not_found, fmt::format("{} is not there", path.string()));
-  TRY(check_one(real, Sticky::counts_as_open));
-  for (fs::path above = real.parent_path(); true; above = above.parent_path()) {
-    TRY(check_one(above, Sticky::counts_as_closed));
-    if (above == above.parent_path()) return {};
-  }
-}
-
-Result<void> check_trusted_tree(const fs::path& tree) {
-  std::string root = tree.string();
-  std::array<char*, 2> roots{root.data(), nullptr};
-  FTS* walk = ::fts_open(roots.data(), FTS_PHYSICAL | FTS_NOCHDIR, nullptr);
-  if (walk == nullptr) return base::fail(base::errno_error(fmt::format("cannot look at {}", root), errno));
-  Result<void> result;
-  while (FTSENT* entry = ::fts_read(walk)) {
-    if (entry->fts_info == FTS_DP) continue;
-    if (entry->fts_info == FTS_NS || entry->fts_info == FTS_ERR || entry->fts_info == FTS_DNR)
-      result = base::fail(base::errno_error(fmt::format("cannot look at {}", entry->fts_path), entry->fts_errno));
-    else
-      result = check_status(entry->fts_path, *entry->fts_statp, Sticky::counts_as_closed);
-    if (!result) break;
-  }
-  ::fts_close(walk);
-  return result;
-}
-
-std::optional<fs::path> shared_image(const Store& store, const std::string& id) {
-  const fs::path file = store.image(id) / "shared.json";
-  if (::access(file.c_str(), F_OK) != 0) return std::nullopt;
-  const auto json = base::read_json_file(file);
-  if (!json) return std::nullopt;
-  return Store::at(base::string_at(*json, "store")).image(id);
-}
-
-Result<bool> share_image(const Store& store, const std::string& key, const std::string& id) {
-  const fs::path root = system_store_beside(store.root());
-  if (root.empty()) return false;
-  const Store theirs = Store::at(root);
-  const auto manifest = read_manifest(theirs, id);
-  if (!manifest || !manifest->parent.empty() || manifest->is_foreign() || is_pulled(theirs, id)) return false;
-  const fs::path base = theirs.folder("bases") / manifest->base_digest;
-  // Of a base only the top: Debian's own accounts have folders in it.
-  if (!check_trusted_tree(theirs.image(id)) || !check_trusted(base / "root")) return false;
-  const fs::path staging = store.staging(key);
-  TRY(base::make_directories(staging / "tree"));
-  TRY(make_own_folders(base / "root", staging / "tree", k_own_depth));
-  const fs::path site = fmt::format("{}/lib/python{}/site-packages", k_prefix, manifest->python);
-  for (const fs::path& folder : {fs::path(k_prefix) / "bin", site})
-    TRY(base::make_directories(staging / "tree" / folder));
-  for (const char* name : {"manifest.json", "details.json"}) {
-    const std::string text = TRY(base::read_file(theirs.image(id) / name));
-    TRY(base::write_file_atomic(staging / name, text, 0444));
-  }
-  TRY(base::write_file_atomic(staging / "shared.json", base::to_pretty_text(Json{{"store", root.string()}}), 0444));
-  TRY(store.publish(key, store.image(id)));
-  return true;
 }
 
 namespace {
@@ -181,9 +80,84 @@ void hold_for_life(const fs::path& folder) {
   }
 }
 
+std::optional<base::Fd> hold_alone(const fs::path& folder) {
+  base::Fd fd = open_of(folder);
+  if (fd.valid() && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return std::nullopt;
+  return fd;
+}
+
 bool is_held(const fs::path& folder) {
-  const base::Fd fd = open_of(folder);
-  return fd.valid() && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0;
+  return !hold_alone(folder);
+}
+
+std::optional<fs::path> shared_image(const Store& store, const std::string& id) {
+  const fs::path file = store.image(id) / "shared.json";
+  if (::access(file.c_str(), F_OK) != 0) return std::nullopt;
+  const auto json = base::read_json_file(file);
+  if (!json) return std::nullopt;
+  return Store::at(base::string_at(*json, "store")).image(id);
+}
+
+namespace {
+
+// Root alone can change any of it. Of a base only the top is looked at: Debian's own accounts have folders in it.
+Result<void> check_parts(const fs::path& image, const fs::path& base) {
+  TRY(check_trusted(image / "tree"));
+  TRY(check_trusted_tree(image));
+  return check_trusted(base / "root");
+}
+
+Result<void> fill_shared(const fs::path& staging, const Store& theirs, const std::string& id, const fs::path& base) {
+  const fs::path image = theirs.image(id);
+  TRY(base::make_directories(staging / "tree"));
+  TRY(make_skeleton(base / "root", image / "tree", staging / "tree"));
+  for (const char* name : {"manifest.json", "details.json"}) {
+    const std::string text = TRY(base::read_file(image / name));
+    TRY(base::write_file_atomic(staging / name, text, 0444));
+  }
+  const Json shared{{"store", theirs.root().string()}};
+  return base::write_file_atomic(staging / "shared.json", base::to_pretty_text(shared), 0444);
+}
+
+}  // namespace
+
+Result<Sharing> share_image(const Store& store, const std::string& key, const std::string& id) {
+  const fs::path root = system_store_beside(store.root());
+  if (root.empty()) return Sharing{};
+  const Store theirs = Store::at(root);
+  const auto manifest = read_manifest(theirs, id);
+  if (!manifest || !manifest->parent.empty() || manifest->is_foreign() || is_pulled(theirs, id)) return Sharing{};
+  const fs::path base = theirs.folder("bases") / manifest->base_digest;
+  hold_for_life(theirs.image(id));
+  hold_for_life(base);
+  if (const auto trusted = check_parts(theirs.image(id), base); !trusted)
+    return Sharing{.done = false, .refusal = trusted.error().message};
+  TRY(fill_shared(store.staging(key), theirs, id, base));
+  TRY(store.publish(key, store.image(id)));
+  return Sharing{.done = true, .refusal = {}};
+}
+
+Result<void> check_standing(const Store& store, const std::string& id) {
+  const auto shared = shared_image(store, id);
+  if (!shared) return {};
+  const fs::path theirs = shared->parent_path().parent_path();
+  const auto refuse = [&](Error reason) {
+    const std::string_view name = id.starts_with("sha256:") ? std::string_view(id).substr(7) : id;
+    return base::fail(std::move(reason)
+                          .with_context(fmt::format("image {} stands on one of the system store", name.substr(0, 12)))
+                          .with_hint("make the image again: trail image build"));
+  };
+  if (theirs != system_store_beside(store.root()))
+    return refuse(base::error(ErrorCode::refused, fmt::format("{} is not the system store", theirs.string())));
+  // From here on its owner finds it in use; what was taken out before isn't there.
+  hold_for_life(*shared);
+  const auto manifest = read_manifest(Store::at(theirs), id);
+  if (!manifest) return refuse(manifest.error());
+  const fs::path base = theirs / "bases" / manifest->base_digest;
+  hold_for_life(base);
+  for (const fs::path& tree : {*shared / "tree", base / "root"})
+    if (auto trusted = check_trusted(tree); !trusted) return refuse(std::move(trusted).error());
+  return {};
 }
 
 }  // namespace startrail::image

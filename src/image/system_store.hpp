@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/files.hpp"
 
 namespace startrail::image {
 
@@ -21,22 +22,24 @@ void use_system_store(const std::filesystem::path& root);
 // Why the one that was set can't be trusted: one sentence for the user.
 [[nodiscard]] std::optional<std::string> system_store_refusal();
 
-// Only root or the caller can change what is at `path`: it and every folder above it belong to one of them, and
-// others may write in none of them (but for folders like /tmp, in which nobody can replace what isn't theirs).
-// Errors: refused, permission, not_found, each naming the path.
-[[nodiscard]] Result<void> check_trusted(const std::filesystem::path& path);
-// The same of `tree` itself and of all that is below it, links not followed; not of what is above.
-[[nodiscard]] Result<void> check_trusted_tree(const std::filesystem::path& tree);
-
 // images/<id>/shared.json: the files of the image are those of this image in the system store.
 [[nodiscard]] std::optional<std::filesystem::path> shared_image(const Store& store, const std::string& id);
-// Makes images/<id> of `store` stand on the system store's image of the same id, if it has that whole. True when it
-// does then. Who holds the key's lock calls this. Errors: no_space, permission.
-[[nodiscard]] Result<bool> share_image(const Store& store, const std::string& key, const std::string& id);
+struct Sharing {
+  bool done = false;
+  std::string refusal;  // why an image that the system store has was not taken; "" when it has none
+};
+// Makes images/<id> of `store` stand on the system store's image of the same id, if it has that whole and only root or
+// the caller can change it. Who holds the key's lock calls this. Errors: no_space, permission.
+[[nodiscard]] Result<Sharing> share_image(const Store& store, const std::string& key, const std::string& id);
+// The system store that is set still has what this image stands on, and nobody else can change it; its owner finds it
+// in use from here on. An image of the store's own stands always. Errors: not_found, refused, corrupt.
+[[nodiscard]] Result<void> check_standing(const Store& store, const std::string& id);
 
 // Until this process ends, whoever takes things out of the store at `folder` finds it in use. `folder` has a
 // manifest.json or a meta.json.
 void hold_for_life(const std::filesystem::path& folder);
+// Nobody else may begin to hold it as long as the result lives; nullopt: somebody holds it.
+[[nodiscard]] std::optional<base::Fd> hold_alone(const std::filesystem::path& folder);
 // Somebody holds it.
 [[nodiscard]] bool is_held(const std::filesystem::path& folder);
 

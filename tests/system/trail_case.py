@@ -19,9 +19,9 @@ SHARED_HOME = Path(os.environ.get("STARTRAIL_TEST_HOME", TRAIL.parent / "test-ho
 
 
 def clean_environment(home=SHARED_HOME, **more):
-    """The caller's environment without its Python and Startrail settings."""
+    """The caller's environment without its Python and Startrail settings, and without this machine's system store."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "STARTRAIL_", "TRAIL_"))}
-    return {**kept, "STARTRAIL_HOME": str(home), "NO_COLOR": "1", **more}
+    return {**kept, "STARTRAIL_HOME": str(home), "STARTRAIL_SYSTEM_STORE": "none", "NO_COLOR": "1", **more}
 
 
 class Finished:

@@ -9,6 +9,7 @@
 #include "image/image_folder.hpp"
 #include "image/store_inventory.hpp"
 #include "image/system_store.hpp"
+#include "image/trusted_path.hpp"
 #include "store_fixture.hpp"
 
 namespace startrail::image::testing {
@@ -52,7 +53,7 @@ class SystemStore : public StoreFixture {
     const auto lock = store().lock("key");
     const auto done = share_image(store(), "key", id);
     EXPECT_TRUE(done) << (done ? "" : done.error().message);
-    return done && *done;
+    return done && done->done;
   }
 
   std::string wheel, id;
@@ -124,6 +125,51 @@ TEST_F(SystemStore, a_shared_image_is_not_opened_once_others_can_write_there) {
   const auto opened = open(root(), id);
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().code, ErrorCode::refused);
+}
+
+TEST_F(SystemStore, every_folder_of_a_shared_image_is_the_users_own) {
+  write(image() / "tree/opt/env/lib/python3.11/site-packages/deep/er/module.py", "x = 1\n");
+  ASSERT_TRUE(shared());
+  const fs::path own = store().image(id) / "tree/opt/env/lib/python3.11/site-packages/deep/er";
+  EXPECT_TRUE(fs::is_directory(own / "__pycache__"));
+  EXPECT_FALSE(fs::exists(own / "module.py"));
+}
+
+TEST_F(SystemStore, a_shared_image_that_names_another_store_is_not_opened) {
+  ASSERT_TRUE(shared());
+  fs::copy(theirs(), m_folder / "others", fs::copy_options::recursive);
+  write(store().image(id) / "shared.json", fmt::format(R"({{"store": "{}"}})", (m_folder / "others").string()));
+  const auto opened = open(root(), id);
+  ASSERT_FALSE(opened);
+  EXPECT_THAT(opened.error().message, HasSubstr("others is not the system store"));
+}
+
+TEST_F(SystemStore, a_shared_image_whose_base_others_can_change_is_not_opened) {
+  ASSERT_TRUE(shared());
+  ASSERT_EQ(::chmod((theirs() / "bases").c_str(), 0777), 0);
+  EXPECT_FALSE(open(root(), id));
+}
+
+TEST_F(SystemStore, a_link_on_the_way_that_a_third_user_can_turn_is_not_followed) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to give links away";
+  const fs::path link = m_folder / "link";
+  fs::create_symlink("theirs", link);
+  EXPECT_TRUE(check_trusted(link / "images"));
+  ASSERT_EQ(::lchown(link.c_str(), 4321, 4321), 0);
+  const auto trusted = check_trusted(link / "images");
+  ASSERT_FALSE(trusted);
+  EXPECT_THAT(trusted.error().message, HasSubstr("link belongs to uid 4321"));
+}
+
+TEST_F(SystemStore, links_that_lead_in_circles_end) {
+  fs::create_symlink("circle", m_folder / "circle");
+  EXPECT_FALSE(check_trusted(m_folder / "circle"));
+}
+
+TEST_F(SystemStore, nobody_begins_to_hold_what_is_held_alone) {
+  const auto alone = hold_alone(image());
+  ASSERT_TRUE(alone);
+  EXPECT_TRUE(is_held(image()));
 }
 
 TEST_F(SystemStore, pruning_the_own_store_leaves_it_alone) {
