@@ -114,7 +114,8 @@ Error python_refusal(const Declared& declared, const Rows& working, const Hardwa
                     "have to change with it",
                     framework_flag(*oldest)));
   hint_newest(error, newest_that_works(declared.framework, hardware, demand));
-  if (!wheels_on_offer) error.with_hint("bases with an older Python (an OCI image) are not supported by this version");
+  if (!wheels_on_offer)
+    error.with_hint("or run in an OCI image that has that Python: trail run --image REF -- COMMAND");
   return error;
 }
 
