@@ -7,6 +7,7 @@
 #include <set>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -83,16 +84,18 @@ class FolderTarget final : public ArchiveTarget {
   }
   Result<void> put_file(const Descriptor& blob, const fs::path& file) override {
     const fs::path place = m_folder / blob_path(blob.digest);
-    if (::chmod(file.c_str(), 0644) == 0 && ::rename(file.c_str(), place.c_str()) == 0) return {};
+    // After a power cut a name must not stand for bytes that never reached the disk.
+    const base::Fd from = TRY(base::open_file(file, O_RDONLY));
+    if (::fsync(from.get()) == 0 && ::chmod(file.c_str(), 0644) == 0 && ::rename(file.c_str(), place.c_str()) == 0)
+      return {};
     if (errno != EXDEV) return base::fail(base::errno_error(fmt::format("cannot write {}", place.string()), errno));
     const fs::path part = place.string() + ".part";
-    const base::Fd from = TRY(base::open_file(file, O_RDONLY));
     const base::Fd to = TRY(base::open_file(part, O_WRONLY | O_CREAT | O_TRUNC));
     auto copied = copy_all(from.get(), to.get(), blob.size, part);
     std::error_code ignored;
     if (!copied) fs::remove(part, ignored);
     TRY(std::move(copied));
-    if (::rename(part.c_str(), place.c_str()) == 0) return {};
+    if (::fsync(to.get()) == 0 && ::rename(part.c_str(), place.c_str()) == 0) return {};
     return base::fail(base::errno_error(fmt::format("cannot write {}", place.string()), errno));
   }
   Result<void> put_text(const Descriptor& blob, std::string_view text) override {
@@ -133,17 +136,34 @@ class FolderTarget final : public ArchiveTarget {
 };
 
 // ---- tar files ----
+// A tar file is written beside its name, and locked as long as its writer lives.
+std::string part_prefix(const fs::path& name) {
+  return fmt::format(".{}.part-", name.filename().string());
+}
+
+// What writers of the same name left that were killed.
+void remove_dead_parts(const fs::path& name) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(fs::absolute(name).parent_path(), ignored)) {
+    if (!entry.path().filename().string().starts_with(part_prefix(name))) continue;
+    const base::Fd fd(::open(entry.path().c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+    if (fd.valid() && ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) fs::remove(entry.path(), ignored);
+  }
+}
+
 class TarTarget : public ArchiveTarget {
  public:
   explicit TarTarget(fs::path file)
-      : m_name(std::move(file)), m_part(m_name.string() + fmt::format(".part-{}", ::getpid())) {}
+      : m_name(std::move(file)), m_part(m_name.parent_path() / fmt::format("{}{}", part_prefix(m_name), ::getpid())) {}
   ~TarTarget() override {
     std::error_code ignored;
     if (m_file.valid()) fs::remove(m_part, ignored);
   }
 
   Result<void> prepare() {
+    remove_dead_parts(m_name);
     m_file = TRY(base::open_file(m_part, O_WRONLY | O_CREAT | O_TRUNC));
+    ::flock(m_file.get(), LOCK_EX | LOCK_NB);
     return {};
   }
   std::string name() const override { return m_name.string(); }

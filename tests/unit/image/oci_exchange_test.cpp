@@ -3,6 +3,10 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
 
 #include "image/base_system.hpp"
 #include "image/image_folder.hpp"
@@ -135,6 +139,38 @@ TEST_F(Exchange, a_lock_takes_the_image_that_was_pulled_for_it_and_says_so) {
   EXPECT_EQ(found->id, image.id);
   EXPECT_THAT(notes.all, HasSubstr((m_folder / "folder").string()));
   EXPECT_THAT(entries_of(other / "wheels"), IsEmpty());
+}
+
+// Begins an archive of this name in another process, which stays as it is then until it is killed.
+pid_t begin_and_stay(const fs::path& name) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto target = create_archive(name, ArchiveFormat::oci_tar, "demo:1");
+    if (!target) ::_exit(1);
+    for (;;) ::pause();
+  }
+  const auto at_work = [&] {
+    const auto entries = entries_of(name.parent_path());
+    return !entries.empty() && is_locked(name.parent_path() / entries.front());
+  };
+  for (int tries = 0; tries < 500 && !at_work(); ++tries) ::usleep(10'000);
+  return child;
+}
+
+TEST_F(Exchange, what_a_killed_writer_left_goes_with_the_next_archive_of_that_name_and_a_live_one_s_stays) {
+  const Image image = make_image();
+  const fs::path folder = m_folder / "archives";
+  fs::create_directory(folder);
+  const pid_t other = begin_and_stay(folder / "it.tar");
+  ASSERT_THAT(entries_of(folder), SizeIs(1)) << "beside the name, not at it";
+  save(image.id, "archives/it.tar", ArchiveFormat::oci_tar);
+  EXPECT_THAT(entries_of(folder), SizeIs(2)) << "the other one is still at work";
+  ::kill(other, SIGKILL);
+  ::waitpid(other, nullptr, 0);
+  save(image.id, "archives/another.tar", ArchiveFormat::oci_tar);
+  EXPECT_THAT(entries_of(folder), SizeIs(3)) << "another name's is none of its business";
+  save(image.id, "archives/it.tar", ArchiveFormat::oci_tar);
+  EXPECT_THAT(entries_of(folder), SizeIs(2));
 }
 
 TEST_F(Exchange, an_image_comes_back_as_the_same_image_from_every_kind_of_archive) {
