@@ -22,6 +22,14 @@ FolderState::Found look_at(const fs::path& folder, const fs::path& snapshots) {
   return found;
 }
 
+// The database is closed again before the engine starts anything: a supervisor may be a copy of this process, and
+// SQLite must not be carried over a fork while it is open (its "How To Corrupt An SQLite Database File", 2.6).
+Result<std::string> create_record(const Installation& installation, const run::RunSpec& spec,
+                                  const run::Circumstances& circumstances, Reporter& reporter) {
+  auto store = TRY(run::RunStore::open(installation.paths, [&](std::string_view text) { reporter.warn(text); }));
+  return store.create(spec, circumstances);
+}
+
 }  // namespace
 
 FolderState::FolderState(fs::path folder, fs::path snapshots)
@@ -47,12 +55,11 @@ Result<base::Fd> use_store(const Installation& installation, Reporter& reporter)
 
 Result<SubmittedRun> submit_run(const Installation& installation, PreparedRun prepared, Phases& phases,
                                 Reporter& reporter) {
-  auto store = TRY(run::RunStore::open(installation.paths, [&](std::string_view text) { reporter.warn(text); }));
   // Used again this very moment: a prune that looked for live runs just before this one was recorded, and now waits for
   // the store, spares it for that.
   if (prepared.image) TRY(image::open(installation.paths.store(), prepared.image->id));
   SubmittedRun submitted{.spec = std::move(prepared.spec), .image = std::move(prepared.image)};
-  submitted.id = TRY(store.create(submitted.spec, prepared.circumstances));
+  submitted.id = TRY(create_record(installation, submitted.spec, prepared.circumstances, reporter));
   submitted.spec.id = submitted.id;
   phases.end("writing the record");
   const auto engine = engine::local::make_engine(installation.paths, installation.program);

@@ -1,10 +1,13 @@
 """A run belongs to its supervisor: what happens when the CLI, the supervisor or the machine goes away."""
 
+import contextlib
 import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
+import time
 import unittest
 from pathlib import Path
 
@@ -69,6 +72,16 @@ class Supervision(TrailCase):
         self.assertIn("supervisor", record["status"]["cause"])
         self.assertEqual(self.mounts_of(run), [])
         self.assertFalse((self.home / "runs" / run / "scratch").exists())
+
+    def test_a_supervisor_is_gone_moments_after_its_run_and_the_list_knows_the_end(self):
+        folder = self.counting_project()
+        run = self.trail("run", "-d", "--", "true", cwd=folder, check=0).out.strip()
+        self.trail("wait", run, check=0)
+        began = time.monotonic()
+        self.wait_for("no supervisor", lambda: not processes_with(f"/runs/{run}"), 10)
+        self.assertLess(time.monotonic() - began, 3)
+        with contextlib.closing(sqlite3.connect(self.home / "state.db", timeout=10)) as index:
+            self.assertEqual(index.execute("SELECT state FROM run WHERE id = ?", [run]).fetchone(), ("succeeded",))
 
     def test_a_reboot_is_noticed(self):
         folder = self.counting_project()
