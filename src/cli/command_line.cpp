@@ -123,7 +123,7 @@ void CommandLine::value(const std::string& names, std::optional<std::string>& in
 
 void CommandLine::values(const std::string& names, std::vector<std::string>& into, const std::string& placeholder,
                          const std::string& help) {
-  m_parts->app.add_option(names, into)->expected(1)->take_all();
+  m_parts->app.add_option(names, into)->expected(1)->take_all()->allow_extra_args(false);
   m_parts->shown.push_back({left_column(names, placeholder), help});
 }
 
