@@ -1,5 +1,6 @@
 # trail-init: PID 1 of every container. Static, because it runs on the image's files, whatever they are.
-add_executable(trail-init ${CMAKE_SOURCE_DIR}/src/init/init.cpp)
+add_executable(trail-init ${CMAKE_SOURCE_DIR}/src/init/init.cpp ${CMAKE_SOURCE_DIR}/src/init/serve.cpp
+               ${CMAKE_SOURCE_DIR}/src/init/serve_command.cpp)
 target_include_directories(trail-init PRIVATE ${CMAKE_SOURCE_DIR}/src)
 # Sanitizers need a dynamic program.
 target_compile_options(trail-init PRIVATE -O2 -fno-exceptions -fno-rtti -fno-sanitize=all)

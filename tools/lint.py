@@ -21,7 +21,7 @@ LEVELS = {
     "catalog": 2, "sandbox": 2, "volume": 2,
     "lock": 3, "diagnose": 3,
     "image": 4, "run": 4,
-    "meter": 5,
+    "meter": 5, "instance": 5,
     "supervise": 6,
     "engine/local": 7, "engine/slurm": 7, "engine/kubernetes": 7,
     "app": 8,

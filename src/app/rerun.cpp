@@ -120,6 +120,12 @@ Result<Again> open_record(const Installation& installation, const std::string& n
   auto store = TRY(open_runs(installation, reporter));
   Again again{installation, phases, reporter, TRY(store.find(name))};
   again.spec = TRY(store.spec(again.old_id));
+  if (const auto& instance = again.spec.instance)
+    return fail(
+        base::error(ErrorCode::invalid_input, fmt::format("{} was the instance {}, which has no one command to repeat",
+                                                          again.old_id, instance->name))
+            .with_hint(fmt::format("start it: trail up -C {} {}", base::shell_quote(again.spec.workspace.string()),
+                                   instance->name)));
   again.record = base::member(TRY(store.whole_record(again.old_id)), "record");
   return again;
 }

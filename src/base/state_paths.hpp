@@ -16,6 +16,7 @@ struct StatePaths {
   [[nodiscard]] std::filesystem::path volumes() const { return root / "volumes"; }
   [[nodiscard]] std::filesystem::path database() const { return root / "state.db"; }
   [[nodiscard]] std::filesystem::path snapshots() const { return root / "snapshots"; }
+  [[nodiscard]] std::filesystem::path instances() const { return root / "instances"; }
 };
 
 // Errors: invalid_input when no absolute place can be found (no HOME, relative STARTRAIL_HOME).

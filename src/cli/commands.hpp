@@ -32,6 +32,11 @@ struct Command {
 [[nodiscard]] std::optional<int> parse_or_leave(CommandLine& line, Words words);
 
 int run_command(Words words);
+int up_command(Words words);
+int down_command(Words words);
+int ssh_command(Words words);
+int exec_command(Words words);
+int rm_command(Words words);
 int lock_command(Words words);
 int doctor_command(Words words);
 int ps_command(Words words);
@@ -63,5 +68,6 @@ int catalog_check_command(Words words);
 int supervise_command(Words words);
 int contain_command(Words words);
 int bytecode_command(Words words);
+int ssh_proxy_command(Words words);  // ssh's ProxyCommand
 
 }  // namespace startrail::cli

@@ -14,7 +14,12 @@ namespace {
 constexpr std::array k_commands{
     Command{"run", "Run a command in the project's environment", Group::daily, run_command},
     Command{"lock", "Choose and lock what the project needs", Group::daily, lock_command},
-    Command{"ps", "List runs", Group::daily, ps_command},
+    Command{"up", "Start an instance of the project to work in", Group::daily, up_command},
+    Command{"down", "Stop an instance, and keep what was changed in it", Group::daily, down_command},
+    Command{"ssh", "Log in to an instance", Group::daily, ssh_command},
+    Command{"exec", "Run a command in an instance", Group::daily, exec_command},
+    Command{"rm", "Remove an instance and what was changed in it", Group::daily, rm_command},
+    Command{"ps", "List instances and runs", Group::daily, ps_command},
     Command{"logs", "Show what a run printed", Group::daily, logs_command},
     Command{"stop", "Stop runs", Group::daily, stop_command},
     Command{"wait", "Wait for a run's end", Group::daily, wait_command},
@@ -27,6 +32,7 @@ constexpr std::array k_commands{
     Command{"supervise", "", Group::hidden, supervise_command},
     Command{"contain", "", Group::hidden, contain_command},
     Command{"bytecode", "", Group::hidden, bytecode_command},
+    Command{"ssh-proxy", "", Group::hidden, ssh_proxy_command},
 };
 
 constexpr std::array k_image_commands{

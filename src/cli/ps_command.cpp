@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "app/instances.hpp"
 #include "app/list_runs.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
@@ -12,11 +13,12 @@ namespace {
 
 constexpr Manual k_manual{.name = "ps",
                           .arguments = "[OPTIONS]",
-                          .summary = "List the runs that are going on, and the latest that ended.",
+                          .summary = "List instances, the runs that are going on, and the latest that ended.",
                           .examples =
-                              "  trail ps          What is going on\n"
-                              "  trail ps -a       All runs, newest first\n"
-                              "  trail ps --json   The same for scripts\n"};
+                              "  trail ps               What is going on\n"
+                              "  trail ps -a            All runs, newest first\n"
+                              "  trail ps --instances   Instances only\n"
+                              "  trail ps --json        The same for scripts\n"};
 
 constexpr std::size_t k_latest_ended = 5;
 constexpr std::size_t k_longest_command = 40;
@@ -42,6 +44,34 @@ std::string table_of(const std::vector<run::RunStore::Listed>& runs) {
   return table.text(output_width());
 }
 
+std::string table_of(const std::vector<app::ListedInstance>& instances) {
+  Table table({"INSTANCE", "STATE", "SINCE", "SSH", "FOLDER"});
+  const auto now = base::now();
+  for (const auto& [record, state, since] : instances) {
+    const std::string told = !state ? "down" : *state == run::State::running ? "up" : std::string(run::name(*state));
+    table.add({record.name, told, since ? base::ago(*since, now) : "", record.has_ssh ? "ssh " + record.name : "none",
+               record.spec.workspace.string()});
+  }
+  return table.text(output_width());
+}
+
+// What an instance lives as is told as the instance.
+void leave_out_lives(std::vector<run::RunStore::Listed>& runs, const std::vector<app::ListedInstance>& instances) {
+  std::erase_if(runs, [&](const auto& run) {
+    return std::ranges::any_of(instances, [&](const auto& each) { return each.record.run_id == run.id; });
+  });
+}
+
+void print_tables(const std::vector<app::ListedInstance>& instances, const std::vector<run::RunStore::Listed>& runs,
+                  bool only_instances) {
+  if (!instances.empty()) print(table_of(instances));
+  if (only_instances && instances.empty()) return say("no instances yet; make one of the present folder: trail up");
+  if (only_instances) return;
+  if (runs.empty() && instances.empty()) return say("no runs yet; start one: trail run -- python train.py");
+  if (runs.empty()) return;
+  print((instances.empty() ? "" : "\n") + table_of(runs));
+}
+
 // Live runs, and the few that ended last, so that "what became of it?" needs no flag.
 std::vector<run::RunStore::Listed> recent(std::vector<run::RunStore::Listed> runs) {
   std::size_t ended = 0;
@@ -52,9 +82,10 @@ std::vector<run::RunStore::Listed> recent(std::vector<run::RunStore::Listed> run
 }  // namespace
 
 int ps_command(Words words) {
-  bool all = false, json = false;
+  bool all = false, json = false, only_instances = false;
   CommandLine line(k_manual);
   line.flag("-a,--all", all, "All runs");
+  line.flag("--instances", only_instances, "Instances only");
   line.flag("--json", json, "Print JSON");
   if (const auto leave = parse_or_leave(line, words)) return *leave;
 
@@ -66,13 +97,17 @@ int ps_command(Words words) {
   if (!store) return report(store.error(), format);
   auto runs = store->list(run::RunStore::Which::all);
   if (!runs) return report(runs.error(), format);
+  const auto instances = app::list_instances(*installation, *store);
+  if (!json) leave_out_lives(*runs, instances);
   if (!all) *runs = recent(std::move(*runs));
-  if (json)
-    print_json(app::to_json(*runs));
-  else if (runs->empty())
-    say("no runs yet; start one: trail run -- python train.py");
-  else
-    print(table_of(*runs));
+  if (json) {
+    Json told = app::to_json(*runs);
+    told["instances"] = app::to_json(instances);
+    if (only_instances) told.erase("runs");
+    print_json(told);
+  } else {
+    print_tables(instances, *runs, only_instances);
+  }
   return 0;
 }
 

@@ -6,7 +6,7 @@
 #include "cli/commands.hpp"
 #include "cli/followed_run.hpp"
 #include "cli/output.hpp"
-#include "cli/project_options.hpp"
+#include "cli/run_options.hpp"
 #include "cli/terminal_reporter.hpp"
 
 namespace startrail::cli {
@@ -25,33 +25,18 @@ constexpr Manual k_manual{.name = "run",
                               "The folder is /workspace inside; files written to $TRAIL_OUTPUT_DIR are kept.\n"
                               "Exit code: the command's own (128 + signal), 125 when it could not be started.\n"};
 
-// Smaller ones can't hold an interpreter, and a runtime refuses them.
-constexpr Bytes k_least_memory{6U << 20U};
-constexpr Bytes k_least_shm{64U << 10U};
 constexpr int k_exit_could_not_start = 125;
 
 struct Options {
-  ProjectOptions project;
+  RunOptions run;
   bool detach = false, no_snapshot = false, json = false, quiet = false, timings = false;
-  std::optional<std::string> directory, image, gpus, memory, cpus, pids, shm_size, network, isolation, grace;
-  std::vector<std::string> environment, environment_files, mounts, command;
+  std::optional<std::string> isolation;
+  std::vector<std::string> command;
 
   void add_to(CommandLine& line) {
     line.flag("-d,--detach", detach, "Print the run's id and return");
-    line.value("-C,--directory", directory, "DIR", "The project's folder, instead of the present one");
-    line.value("--image", image, "IMAGE", "Run in this image instead of locking the project; a registry's is pulled");
-    project.add_to(line);
-    line.value("--gpus", gpus, "GPUS", "all, none, a number, or indexes such as 0,1");
-    line.value("--memory", memory, "SIZE", "Memory limit, e.g. 16GiB");
-    line.value("--cpus", cpus, "N", "CPU limit, e.g. 1.5");
-    line.value("--pids", pids, "N", "Limit on processes and threads");
-    line.value("--shm-size", shm_size, "SIZE", "Size of /dev/shm");
-    line.values("-e,--env", environment, "K[=V]", "Set a variable, or pass on the shell's own");
-    line.values("--env-file", environment_files, "FILE", "Read variables from a file");
-    line.values("--mount", mounts, "SRC:DST[:ro]", "Show a file or folder inside as DST");
-    line.value("--network", network, "host|none", "Network inside (default: host)");
+    run.add_to(line);
     line.value("--isolation", isolation, "auto|none", "none: run on the machine itself");
-    line.value("--grace", grace, "TIME", "Time between TERM and KILL when stopping (30s)");
     line.flag("--no-snapshot", no_snapshot, "Don't record the code");
     line.flag("--timings", timings, "Show how long each phase took");
     line.flag("-q,--quiet", quiet, "Say nothing but warnings and errors");
@@ -66,30 +51,12 @@ Result<app::Isolation> isolation_of(const std::optional<std::string>& text) {
   return fail(base::error(ErrorCode::usage, fmt::format("--isolation `{}`: it is either auto or none", *text)));
 }
 
-Result<void> add_limits(app::RunRequest& request, const Options& options) {
-  if (options.memory) request.memory = TRY(app::parse_limit("--memory", *options.memory, k_least_memory));
-  if (options.shm_size) request.shm_size = TRY(app::parse_limit("--shm-size", *options.shm_size, k_least_shm));
-  if (options.cpus) request.cpus = TRY(app::parse_cpus(*options.cpus));
-  if (options.pids) request.pids = TRY(app::parse_pids(*options.pids));
-  if (options.grace) request.grace_seconds = TRY(app::parse_grace(*options.grace));
-  return {};
-}
-
 Result<app::RunRequest> request_of(const Options& options, const app::Installation& installation) {
-  app::RunRequest request;
-  request.project = TRY(options.project.request(options.directory.value_or(".")));
-  request.image = options.image;
+  auto request = TRY(options.run.request(installation.environment));
   request.command = options.command;
   request.isolation = TRY(isolation_of(options.isolation));
-  if (options.network) request.network = TRY(app::parse_network(*options.network));
-  if (options.gpus) request.gpus = TRY(app::parse_gpus(*options.gpus));
+  if (options.run.network) request.network = TRY(app::parse_network(*options.run.network));
   if (options.no_snapshot) request.snapshot = app::TakeSnapshot::no;
-  TRY(add_limits(request, options));
-  for (const auto& file : options.environment_files)
-    TRY(app::add_environment_file(request.environment, file, installation.environment));
-  for (const auto& text : options.environment)
-    TRY(app::add_environment(request.environment, text, installation.environment));
-  for (const auto& text : options.mounts) request.mounts.push_back(TRY(app::parse_mount(text)));
   return request;
 }
 

@@ -22,6 +22,8 @@
 #include <cstring>
 
 #include "init/protocol.hpp"
+#include "init/serve.hpp"
+#include "init/service.hpp"
 
 namespace {
 
@@ -297,6 +299,7 @@ int main(int argc, char** argv) {
     dprintf(STDERR_FILENO, "trail-init: runs inside containers only\n");
     return 2;
   }
+  if (std::strcmp(argv[1], startrail::init::k_serve) == 0) return startrail::init::serve_instance();
   ::fcntl(k_socket, F_SETFD, FD_CLOEXEC);
   if (!receive_start()) return k_not_executable;
   ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);

@@ -69,6 +69,20 @@ sandbox::Mount mount_from_json(const Json& json) {
               base::boolean_at(json, "owned_by_caller") ? sandbox::Ownership::caller : sandbox::Ownership::as_it_is};
 }
 
+Json instance_to_json(const std::optional<OfInstance>& instance) {
+  if (!instance) return nullptr;
+  Json layers = Json::array();
+  for (const auto& layer : instance->layers) layers.push_back(layer.string());
+  return {{"name", instance->name}, {"key", instance->key}, {"layers", std::move(layers)}};
+}
+
+std::optional<OfInstance> instance_from_json(const Json& json) {
+  if (!json.is_object()) return std::nullopt;
+  OfInstance instance{.name = string_at(json, "name"), .key = string_at(json, "key"), .layers = {}};
+  for (const auto& layer : strings_at(json, "layers")) instance.layers.emplace_back(layer);
+  return instance;
+}
+
 Json identity_to_json(const base::ProcessIdentity& identity) {
   if (identity.pid == 0) return nullptr;
   return {{"boot_id", identity.boot_id},         {"pid", identity.pid},
@@ -110,7 +124,8 @@ Json to_json(const RunSpec& spec) {
           {"gpus_requested_all", spec.gpus_requested_all},
           {"stop_grace_seconds", spec.stop_grace_seconds},
           {"scratch_after", spec.scratch_after == sandbox::Scratch::kept ? "kept" : "discarded"},
-          {"rerun_of", spec.rerun_of}};
+          {"rerun_of", spec.rerun_of},
+          {"instance", instance_to_json(spec.instance)}};
 }
 
 Result<RunSpec> run_spec_from_json(const Json& json) {
@@ -132,6 +147,7 @@ Result<RunSpec> run_spec_from_json(const Json& json) {
       .scratch_after =
           string_at(json, "scratch_after") == "kept" ? sandbox::Scratch::kept : sandbox::Scratch::discarded,
       .rerun_of = string_at(json, "rerun_of"),
+      .instance = instance_from_json(member(json, "instance")),
   };
   if (spec.id.empty() || spec.command.empty() || !spec.workspace.is_absolute())
     return fail(ErrorCode::corrupt, "the run's specification lacks its id, command or workspace");

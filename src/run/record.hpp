@@ -15,6 +15,13 @@
 
 namespace startrail::run {
 
+// The instance that a run is one life of.
+struct OfInstance {
+  std::string name;
+  std::string key;                            // tells it from another of the same name
+  std::vector<std::filesystem::path> layers;  // below the image's: SSH server, pip
+};
+
 // What the user asked for; complete enough to run again. Written once as runs/<id>/spec.json.
 struct RunSpec {
   std::string id;  // "quiet-falcon-3f2a": readable, unique, sorts nowhere
@@ -36,6 +43,7 @@ struct RunSpec {
   int stop_grace_seconds = 30;
   sandbox::Scratch scratch_after = sandbox::Scratch::discarded;  // /mnt/temp goes in any case
   std::string rerun_of;
+  std::optional<OfInstance> instance;  // `command` only tells how it was started then
 };
 [[nodiscard]] Json to_json(const RunSpec& spec);
 // Errors: corrupt.

@@ -114,7 +114,9 @@ Json to_json(const ContainerSpec& spec) {
           {"network", spec.network == Network::none ? "none" : "host"},
           {"gpus", gpus_json(spec.gpus)},
           {"scratch_after", spec.scratch_after == Scratch::discarded ? "discarded" : "kept"},
-          {"owner_reference", spec.owner_reference.string()}};
+          {"owner_reference", spec.owner_reference.string()},
+          {"layers_of_user", spec.layer_owner == LayerOwner::container_user},
+          {"identity_of", spec.identity_of}};
 }
 
 Result<ContainerSpec> container_spec_from_json(const Json& json) {
@@ -128,7 +130,9 @@ Result<ContainerSpec> container_spec_from_json(const Json& json) {
       .network = base::string_at(json, "network") == "none" ? Network::none : Network::host,
       .gpus = gpus_from(base::member(json, "gpus")),
       .scratch_after = base::string_at(json, "scratch_after") == "discarded" ? Scratch::discarded : Scratch::kept,
-      .owner_reference = base::string_at(json, "owner_reference")};
+      .owner_reference = base::string_at(json, "owner_reference"),
+      .layer_owner = base::boolean_at(json, "layers_of_user") ? LayerOwner::container_user : LayerOwner::root,
+      .identity_of = base::string_at(json, "identity_of")};
   if (spec.id.empty() || spec.argv.empty() || spec.scratch.empty())
     return fail(ErrorCode::corrupt, "a container's description lacks its id, command or scratch folder");
   for (const auto& layer : base::strings_at(json, "layers")) spec.layers.emplace_back(layer);

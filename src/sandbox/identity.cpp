@@ -142,15 +142,27 @@ Result<Identity> unmapped_identity(const fs::path& reference, uid_t owner, gid_t
   return identity;
 }
 
-std::string with_user(std::string_view passwd, const Identity& identity, std::string_view home) {
+std::string with_user(std::string_view passwd, const Identity& identity, std::string_view home,
+                      std::string_view shell) {
   return with_entry(passwd, "root:x:0:0:root:/root:/bin/bash\n", identity.user_name,
-                    fmt::format("{}:x:{}:{}:{}:{}:/bin/bash\n", identity.user_name, identity.uid, identity.gid,
-                                identity.user_name, home));
+                    fmt::format("{}:x:{}:{}:{}:{}:{}\n", identity.user_name, identity.uid, identity.gid,
+                                identity.user_name, home, shell));
 }
 
 std::string with_group(std::string_view group, const Identity& identity) {
   return with_entry(group, "root:x:0:\n", identity.user_name,
                     fmt::format("{}:x:{}:\n", identity.user_name, identity.gid));
+}
+
+std::string with_terminal_group(std::string_view group, unsigned gid) {
+  std::string result;
+  for (std::size_t start = 0; start < group.size();) {
+    const std::size_t end = std::min(group.find('\n', start), group.size());
+    const std::string_view line = group.substr(start, end - start);
+    start = end + 1;
+    if (!line.starts_with("tty:")) result.append(line).append("\n");
+  }
+  return result + fmt::format("tty:x:{}:\n", gid);
 }
 
 }  // namespace startrail::sandbox

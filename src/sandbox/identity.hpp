@@ -25,7 +25,11 @@ inline constexpr unsigned k_first_run_uid = 1'000'000, k_run_uids = 1'000'000;
 [[nodiscard]] Result<Identity> unmapped_identity(const fs::path& reference, uid_t owner, gid_t group);
 
 // `passwd` (or `group`) with an entry for the identity, found before any other of the same number or name.
-[[nodiscard]] std::string with_user(std::string_view passwd, const Identity& identity, std::string_view home);
+[[nodiscard]] std::string with_user(std::string_view passwd, const Identity& identity, std::string_view home,
+                                    std::string_view shell = "/bin/bash");
 [[nodiscard]] std::string with_group(std::string_view group, const Identity& identity);
+// `group` with tty's number replaced: sshd and openpty give a terminal to that group, which must be the one that the
+// container's terminals have.
+[[nodiscard]] std::string with_terminal_group(std::string_view group, unsigned gid);
 
 }  // namespace startrail::sandbox

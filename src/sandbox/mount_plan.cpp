@@ -86,7 +86,7 @@ std::vector<Mount> by_depth(const std::vector<Mount>& mounts) {
 }
 
 Result<MountPlan> plan_mapped(const ContainerSpec& spec, const std::vector<Mount>& mounts) {
-  MountPlan plan{.identity = mapped_identity(spec.id), .mounts = {}};
+  MountPlan plan{.identity = mapped_identity(spec.identity_of.empty() ? spec.id : spec.identity_of), .mounts = {}};
   IdMaps maps(plan.identity.uid);
   for (const auto& mount : mounts) plan.mounts.push_back(TRY(mapped(mount, maps)));
   if (!maps.empty()) {

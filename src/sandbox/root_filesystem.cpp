@@ -7,11 +7,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <string_view>
 #include <utility>
 
+#include "base/process.hpp"
 #include "sandbox/linux/mount_calls.hpp"
 
 namespace startrail::sandbox {
@@ -136,15 +138,35 @@ Result<void> make_temporary_folders(const fs::path& top) {
   return {};
 }
 
+bool has_file(const std::vector<Fd>& layers, const char* name) {
+  return std::ranges::any_of(layers, [&](const Fd& layer) { return open_inside(layer, name, O_PATH).valid(); });
+}
+
+// bundle.cpp: Debian's number of the group for root's terminals; rootless, the only number that there is.
+std::string group_file(const std::vector<Fd>& layers, Mode mode, const Identity& identity) {
+  const std::string group = with_group(read_from_layers(layers, "etc/group"), identity);
+  return mode == Mode::rootless ? with_terminal_group(group, identity.gid) : group;
+}
+
+// A login shell starts with Debian's PATH, which knows nothing of the image's environment.
+Result<void> keep_path_of_login_shells(const fs::path& etc, const ContainerSpec& spec) {
+  const auto path = spec.environment.find("PATH");
+  if (path == spec.environment.end()) return {};
+  TRY(own_folder(etc / "profile.d"));
+  return write_file(etc / "profile.d/startrail.sh", "export PATH=" + base::shell_quote(path->second) + "\n");
+}
+
 // What the image's layers can't know: accounts, names, folders to write in, mount points. They are a layer of their
 // own: seven small writes instead of seven bind mounts.
-Result<void> fill_layer(const fs::path& top, const std::vector<Fd>& layers, const ContainerSpec& spec,
+Result<void> fill_layer(const fs::path& top, const std::vector<Fd>& layers, const ContainerSpec& spec, Mode mode,
                         const Identity& identity) {
   const std::string home = home_of(spec, identity);
+  const char* const shell = has_file(layers, "bin/bash") ? "/bin/bash" : "/bin/sh";
   const fs::path etc = top / "etc";
   TRY(own_folder(etc));
-  TRY(write_file(etc / "passwd", with_user(read_from_layers(layers, "etc/passwd"), identity, home)));
-  TRY(write_file(etc / "group", with_group(read_from_layers(layers, "etc/group"), identity)));
+  TRY(write_file(etc / "passwd", with_user(read_from_layers(layers, "etc/passwd"), identity, home, shell)));
+  TRY(write_file(etc / "group", group_file(layers, mode, identity)));
+  TRY(keep_path_of_login_shells(etc, spec));
   TRY(write_file(etc / "hostname", spec.hostname + "\n"));
   TRY(write_file(etc / "hosts", hosts_file(spec)));
   TRY(write_file(etc / "resolv.conf", host_file("/etc/resolv.conf")));
@@ -161,6 +183,31 @@ Result<std::vector<Fd>> open_layers(const std::vector<fs::path>& layers) {
   for (const auto& layer : layers)
     opened.push_back(TRY_CONTEXT(base::open_file(layer, O_PATH | O_DIRECTORY), "while opening the image's layers"));
   return opened;
+}
+
+Result<Fd> layer_of_user(const Fd& layer, const fs::path& name, const fs::path& point, const Identity& identity) {
+  struct stat status{};
+  if (::fstat(layer.get(), &status) != 0) return fail(errno_error("cannot look at " + name.string(), errno));
+  const Fd owners = TRY(user_namespace_with(
+      {.file_uid = status.st_uid, .uid = identity.uid, .file_gid = status.st_gid, .gid = identity.gid}));
+  const Fd tree = TRY(
+      clone_tree(layer, name, {.access = Access::read_only, .with_submounts = false, .idmap_namespace = owners.get()}));
+  // overlayfs takes only layers that are mounted somewhere in this namespace.
+  TRY(base::make_directories(point, k_folder));
+  const Fd target = TRY(base::open_file(point, O_PATH | O_DIRECTORY));
+  TRY(attach_tree(tree, target, name.string()));
+  return base::open_file(point, O_PATH | O_DIRECTORY);
+}
+
+// All or none: where one filesystem or kernel refuses (id-mapped layers of an overlay came with Linux 5.19), they stay
+// root's.
+Result<void> give_layers_to_user(std::vector<Fd>& layers, const ContainerSpec& spec, const Identity& identity) {
+  std::vector<Fd> mapped;
+  const fs::path points = scratch_paths(spec.scratch).bundle / "layers";
+  for (std::size_t i = 0; i < layers.size(); ++i)
+    mapped.push_back(TRY(layer_of_user(layers[i], spec.layers[i], points / std::to_string(i), identity)));
+  layers = std::move(mapped);
+  return {};
 }
 
 // Descriptors instead of paths: no length limit, no ':' or ',' to escape, and the host's paths stay out of the
@@ -278,7 +325,10 @@ Result<RootFilesystem> RootFilesystem::mount(const ContainerSpec& spec, Mode mod
   RootFilesystem result;
   TRY(base::make_directories(paths.root, k_folder));
   TRY(base::make_directories(paths.layer, k_folder));
-  TRY(fill_layer(paths.layer, layers, spec, identity));
+  TRY(fill_layer(paths.layer, layers, spec, mode, identity));
+  if (mode == Mode::root && spec.layer_owner == LayerOwner::container_user)
+    if (const auto given = give_layers_to_user(layers, spec, identity); !given)
+      result.m_notes.push_back("the image's files can't be replaced in here: " + given.error().message);
   layers.insert(layers.begin(), TRY(base::open_file(paths.layer, O_PATH | O_DIRECTORY)));
   TRY(make_upper(paths));
   if (const auto mounted = mount_layers(layers, paths, spec.scratch_after, mode); !mounted) {

@@ -76,6 +76,12 @@ enum class Scratch {
   discarded,  // nobody reads it again, so it needn't reach the disk
 };
 
+// Whose the files of the layers are inside.
+enum class LayerOwner {
+  root,            // as they are stored: for root's containers nobody in there may change them
+  container_user,  // who may replace them, in this container's scratch; rootless it is so anyway
+};
+
 struct ContainerSpec {
   std::string id;                             // unique; names the cgroup and the runtime's state
   std::vector<std::filesystem::path> layers;  // lower directories, topmost first; never written
@@ -91,6 +97,8 @@ struct ContainerSpec {
   machine::CdiEdits gpus;  // empty: none
   Scratch scratch_after = Scratch::kept;
   std::filesystem::path owner_reference;  // root callers: whose files `Ownership::caller` mounts hold (the workspace)
+  LayerOwner layer_owner = LayerOwner::root;
+  std::string identity_of;  // root callers: containers with one scratch folder need one uid; "": this id's own
 };
 [[nodiscard]] Json to_json(const ContainerSpec& spec);
 [[nodiscard]] Result<ContainerSpec> container_spec_from_json(const Json& json);

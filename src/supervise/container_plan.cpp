@@ -10,6 +10,8 @@
 
 #include "base/process.hpp"
 #include "image/image.hpp"
+#include "init/service.hpp"
+#include "sandbox/root_filesystem.hpp"
 #include "supervise/host_environment.hpp"
 #include "volume/volume.hpp"
 
@@ -66,6 +68,19 @@ std::vector<sandbox::Mount> volume_mounts(const volume::Plan& volumes, const std
           {volumes.temp, volume::k_temp, Access::read_write, Ownership::caller}};
 }
 
+// Its first process is the service that everything else is started by; all that its user changes is kept.
+void become_instance(sandbox::ContainerSpec& container, const RunPlace& place) {
+  const run::OfInstance& of = *place.spec.instance;
+  const auto own = instance::place_of(place.paths, of.name);
+  container.argv = {sandbox::k_init_inside, init::k_serve};
+  container.hostname = of.name;
+  container.layers.insert(container.layers.end(), of.layers.begin(), of.layers.end());
+  container.mounts.push_back({own.inside(), init::k_service_folder, Access::read_write, Ownership::caller});
+  container.mounts.push_back({own.server(), instance::k_server_folder, Access::read_only, Ownership::caller});
+  container.layer_owner = sandbox::LayerOwner::container_user;
+  container.identity_of = "instance " + of.key;
+}
+
 Result<ContainerPlan> plan_isolated(const RunPlace& place, const machine::Machine& machine,
                                     const volume::Plan& volumes) {
   const run::RunSpec& spec = place.spec;
@@ -85,6 +100,7 @@ Result<ContainerPlan> plan_isolated(const RunPlace& place, const machine::Machin
       .owner_reference = volumes.workspace,
   };
   plan.spec.mounts.insert(plan.spec.mounts.end(), spec.extra_mounts.begin(), spec.extra_mounts.end());
+  if (spec.instance) become_instance(plan.spec, place);
   if (!spec.gpus.empty()) plan.spec.gpus = TRY(machine::cdi_edits(place.host, machine, spec.gpus));
   return plan;
 }

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/state_paths.hpp"
+#include "instance/place.hpp"
 #include "machine/machine.hpp"
 #include "run/run.hpp"
 
@@ -14,7 +15,10 @@ struct RunPlace {
   std::filesystem::path directory;  // paths.runs()/<id>
   machine::HostPaths host;
   run::RunSpec spec;
-  [[nodiscard]] std::filesystem::path scratch() const { return directory / run::k_scratch_folder; }
+  // An instance's is its own, and outlives the run.
+  [[nodiscard]] std::filesystem::path scratch() const {
+    return spec.instance ? instance::place_of(paths, spec.instance->name).scratch() : directory / run::k_scratch_folder;
+  }
 };
 
 }  // namespace startrail::supervise

@@ -81,6 +81,8 @@ Result<Pipes> make_pipes() {
 void write_container_file(const fs::path& directory, const sandbox::Support& support,
                           const sandbox::Container& container) {
   const sandbox::Identity& identity = container.identity();
+  // Whoever starts an instance again waits for this process's end, when its supervisor could not.
+  const auto init = base::process_identity(container.pid());
   const Json json{{"runtime", support.runtime_name},
                   {"runtime_version", support.runtime_version},
                   {"limits_by", support.limits_by},
@@ -89,6 +91,8 @@ void write_container_file(const fs::path& directory, const sandbox::Support& sup
                   {"host_uid", identity.host_uid},
                   {"host_gid", identity.host_gid},
                   {"user", identity.user_name},
+                  {"init_pid", container.pid()},
+                  {"init_start_ticks", init ? init->start_ticks : 0},
                   {"how", identity.how},
                   {"notes", container.notes()}};
   [[maybe_unused]] const auto written =

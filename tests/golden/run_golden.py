@@ -42,7 +42,7 @@ def commands_of(text):
 
 def execute(command, trail, folder, home):
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("STARTRAIL_", "TRAIL_", "PYTHON"))}
-    environment.update(STARTRAIL_HOME=str(home), STARTRAIL_SYSTEM_STORE="none", NO_COLOR="1", PATH=f"{trail.parent}:{os.environ['PATH']}", LC_ALL="C.UTF-8")
+    environment.update(STARTRAIL_HOME=str(home), STARTRAIL_SYSTEM_STORE="none", NO_COLOR="1", PATH=f"{trail.parent}:{os.environ['PATH']}", LC_ALL="C.UTF-8", STARTRAIL_SSH_CONFIG=f"{home}/ssh_config_of_user")
     done = subprocess.run(["bash", "-c", command], cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False)
     lines = [f"exit {done.returncode}"]
     for name, stream in (("out", done.stdout), ("err", done.stderr)):

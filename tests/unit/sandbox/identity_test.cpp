@@ -28,6 +28,16 @@ TEST(Identity, an_image_without_accounts_gets_root_and_the_user) {
   EXPECT_EQ(with_group("", k_ada), "root:x:0:\nada:x:1234:\n");
 }
 
+TEST(Identity, the_terminals_group_has_the_number_that_terminals_have) {
+  EXPECT_EQ(with_terminal_group("root:x:0:\ntty:x:5:\nada:x:1234:\n", 1234), "root:x:0:\nada:x:1234:\ntty:x:1234:\n");
+  EXPECT_EQ(with_terminal_group("root:x:0:", 7), "root:x:0:\ntty:x:7:\n");
+}
+
+TEST(Identity, an_account_gets_the_shell_that_there_is) {
+  EXPECT_EQ(with_user("", k_ada, "/home/ada", "/bin/sh"),
+            "root:x:0:0:root:/root:/bin/bash\nada:x:1234:1234:ada:/home/ada:/bin/sh\n");
+}
+
 TEST(Identity, rootless_is_the_callers_own_number) {
   const auto identity = caller_identity(23456, 23457);
   EXPECT_EQ(identity.uid, 23456U);
