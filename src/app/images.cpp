@@ -8,6 +8,7 @@
 #include "app/list_runs.hpp"
 #include "base/files.hpp"
 #include "catalog/catalog.hpp"
+#include "instance/record.hpp"
 
 namespace startrail::app {
 
@@ -59,6 +60,8 @@ Result<std::vector<std::string>> images_of_live_runs(const Installation& install
   std::vector<std::string> ids;
   for (const auto& run : TRY(runs.list(run::RunStore::Which::live)))
     if (!run.image_id.empty()) ids.push_back(run.image_id);
+  // One that is down goes on with its image when it is up again.
+  for (const auto& instance : instance::list_records(installation.paths)) ids.push_back(instance.spec.image_id);
   return ids;
 }
 

@@ -18,7 +18,7 @@ namespace startrail::image {
 namespace {
 
 // To be raised when what is made from the same packages changes.
-constexpr int k_version = 1;
+constexpr int k_version = 2;
 
 constexpr const char* k_packages = "openssh-server openssh-client rsync";
 struct Suite {
@@ -128,6 +128,21 @@ from pip._internal.cli.main import main
 sys.exit(main())
 )";
 
+// Nobody is root inside, so nothing could be installed; who tries is told what does it.
+constexpr const char* k_apt_program = R"sh(#!/bin/sh
+echo "system packages are the image's: put them into \`system-packages\` of trail.toml, then, outside:" >&2
+echo "  trail down $(uname -n) && trail up --renew $(uname -n)" >&2
+exit 100
+)sh";
+
+Result<void> add_apt(const fs::path& root, const std::string& python) {
+  if (python.empty()) return {};
+  const fs::path programs = root / "opt/env/bin";
+  TRY(base::make_directories(programs));
+  for (const char* name : {"apt", "apt-get"}) TRY(base::write_file_atomic(programs / name, k_apt_program, 0555));
+  return {};
+}
+
 Result<void> add_pip(const fs::path& root, const std::string& python) {
   if (python.empty()) return {};
   const fs::path environment = root / "opt/env";
@@ -164,6 +179,7 @@ Result<void> fill(const Suite& suite, const std::string& status, const LayerPath
 Result<void> finish(const Suite& suite, const Image& image, const LayerPaths& paths) {
   const fs::path root = paths.staging / "root";
   TRY(add_pip(root, image.python));
+  TRY(add_apt(root, image.python));
   const TreeDigest digest = TRY(digest_tree(root));
   const Json meta = {
       {"suite", suite.name},       {"packages", std::string(k_packages) + " " + std::string(suite.pip_package)},

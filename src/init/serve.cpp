@@ -62,17 +62,37 @@ void serve(int listener) {
   ::close(connection);
 }
 
-// sshd_config(5) has no way to write a quote, a backslash or a line's end before OpenSSH 8.7.
-bool can_be_told(const char* variable) {
+// How sshd_config(5) can hold a variable.
+enum class Quoting {
+  plain,       // between quotes as it is
+  after_hash,  // before OpenSSH 8.7 a line ended at its first #, wherever that was
+  escaped,     // before 8.7 there was no way to write a quote or a backslash
+  impossible,
+};
+
+Quoting quoting_of(const char* variable) {
   for (const char* own : {"PWD=", "OLDPWD=", "SHLVL=", "TERM=", "USER=", "LOGNAME=", "_="})
-    if (std::strncmp(variable, own, std::strlen(own)) == 0) return false;
-  for (const char* at = variable; *at != '\0'; ++at)
-    if (*at == '"' || *at == '\\' || static_cast<unsigned char>(*at) < ' ') return false;
-  return true;
+    if (std::strncmp(variable, own, std::strlen(own)) == 0) return Quoting::impossible;
+  Quoting quoting = Quoting::plain;
+  for (const char* at = variable; *at != '\0'; ++at) {
+    if (static_cast<unsigned char>(*at) < ' ') return Quoting::impossible;
+    if (*at == '"' || *at == '\\') quoting = Quoting::escaped;
+    if (*at == '#' && quoting == Quoting::plain) quoting = Quoting::after_hash;
+  }
+  return quoting;
+}
+
+void write_quoted(FILE* file, const char* variable) {
+  std::fputs(" \"", file);
+  for (const char* at = variable; *at != '\0'; ++at) {
+    if (*at == '"' || *at == '\\') std::fputc('\\', file);
+    std::fputc(*at, file);
+  }
+  std::fputc('"', file);
 }
 
 // sshd gives its sessions an environment of their own: these variables are put into it. Only the first SetEnv counts,
-// so it is one line.
+// so it is one line. What an old sshd can't read stands behind a # of ours, where it doesn't read on.
 bool tell_variables() {
   char path[256];
   std::snprintf(path, sizeof path, "%s/%s", k_service_folder, k_service_variables);
@@ -80,8 +100,11 @@ bool tell_variables() {
   FILE* file = std::fopen(path, "wxe");
   if (file == nullptr) return false;
   std::fputs("SetEnv", file);
-  for (char** variable = environ; *variable != nullptr; ++variable)
-    if (can_be_told(*variable)) std::fprintf(file, " \"%s\"", *variable);
+  for (const Quoting quoting : {Quoting::plain, Quoting::after_hash, Quoting::escaped}) {
+    if (quoting == Quoting::escaped) write_quoted(file, "TRAIL_SSH=#");
+    for (char** variable = environ; *variable != nullptr; ++variable)
+      if (quoting_of(*variable) == quoting) write_quoted(file, *variable);
+  }
   std::fputs("\n", file);
   return std::fclose(file) == 0;
 }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
 #include <array>
@@ -48,6 +49,20 @@ std::string payload(const Call& call) {
   return text;
 }
 
+Error nobody_listens() {
+  return base::error(ErrorCode::not_found, "nothing answers inside the instance");
+}
+
+// Who is inside may put anything at this name: a link would lead root's calls to any socket of this host.
+Result<Fd> open_socket_file(const fs::path& inside) {
+  auto file = base::open_file(inside / init::k_service_socket, O_PATH | O_NOFOLLOW);
+  if (!file) return fail(file.error().code == ErrorCode::not_found ? nobody_listens() : std::move(file).error());
+  struct stat status{};
+  if (::fstat(file->get(), &status) == 0 && S_ISSOCK(status.st_mode)) return file;
+  return fail(ErrorCode::conflict, fmt::format("{} is no socket: it was replaced from inside the instance",
+                                               (inside / init::k_service_socket).string()));
+}
+
 Fd received_descriptor(msghdr& message) {
   const cmsghdr* header = CMSG_FIRSTHDR(&message);
   int fd = -1;
@@ -59,18 +74,17 @@ Fd received_descriptor(msghdr& message) {
 }  // namespace
 
 Result<Connection> Connection::open(const fs::path& inside) {
-  // By descriptor: a socket's path may have 107 bytes only (unix(7)), and a state folder may lie deep.
-  const Fd folder = TRY(base::open_file(inside, O_PATH | O_DIRECTORY));
+  const Fd file = TRY(open_socket_file(inside));
   Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket.valid()) return fail(base::errno_error("cannot create a socket", errno));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  const std::string path = fmt::format("/proc/self/fd/{}/{}", folder.get(), init::k_service_socket);
+  // By descriptor: a socket's path may have 107 bytes only (unix(7)), and a state folder may lie deep.
+  const std::string path = fmt::format("/proc/self/fd/{}", file.get());
   path.copy(address.sun_path, sizeof address.sun_path - 1);
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
     return Connection(std::move(socket));
-  if (errno == ECONNREFUSED || errno == ENOENT)
-    return fail(ErrorCode::not_found, "nothing answers inside the instance");
+  if (errno == ECONNREFUSED) return fail(nobody_listens());
   return fail(base::errno_error("cannot connect to the instance", errno));
 }
 

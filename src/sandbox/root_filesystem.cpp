@@ -148,12 +148,15 @@ std::string group_file(const std::vector<Fd>& layers, Mode mode, const Identity&
   return mode == Mode::rootless ? with_terminal_group(group, identity.gid) : group;
 }
 
-// A login shell starts with Debian's PATH, which knows nothing of the image's environment.
+// A login shell starts with Debian's PATH, which knows nothing of the image's environment. Whoever logs in by SSH to
+// type wants to be where the work is.
 Result<void> keep_path_of_login_shells(const fs::path& etc, const ContainerSpec& spec) {
   const auto path = spec.environment.find("PATH");
   if (path == spec.environment.end()) return {};
   TRY(own_folder(etc / "profile.d"));
-  return write_file(etc / "profile.d/startrail.sh", "export PATH=" + base::shell_quote(path->second) + "\n");
+  return write_file(etc / "profile.d/startrail.sh",
+                    fmt::format("export PATH={}\ncase \"$-$SSH_TTY\" in *i*/dev/*) cd {};; esac\n",
+                                base::shell_quote(path->second), base::shell_quote(spec.directory)));
 }
 
 // What the image's layers can't know: accounts, names, folders to write in, mount points. They are a layer of their

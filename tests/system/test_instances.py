@@ -85,9 +85,11 @@ class Instances(TrailCase):
         return self.trail("up", *options, self.name, cwd=folder, check=check, timeout=600)
 
     def test_ssh_runs_commands_with_the_runs_environment(self):
-        self.up("--env", "GREETING=good day, you")
+        hard = 'a "b" \\c #d  $e \'f'
+        self.up("--env", "GREETING=good day, you", "--env", f"HARD={hard}")
         self.assert_ssh("true", "")
         self.assert_ssh("echo $GREETING", "good day, you\n")
+        self.assert_ssh('printf %s "$HARD"', hard)
         self.assert_ssh("python -c 'import six, sys; print(sys.prefix)'", "/opt/env\n")
         self.assert_ssh("cat /workspace/train.py", "print('trained')\n")
         self.assertEqual(self.ssh("exit 7").returncode, 7)
@@ -98,6 +100,21 @@ class Instances(TrailCase):
         done = self.client("ssh", "-tt", self.name, "tty; stty size; exit 3")
         self.assertIn(b"/dev/pts/", done.stdout, done.stderr)
         self.assertEqual(done.returncode, 3)
+
+    def test_who_logs_in_to_type_is_where_the_work_is(self):
+        self.up()
+        done = subprocess.run(["ssh", "-tt", "-F", str(self.ssh_config), self.name], input=b"pwd; command -v python; exit 3\n", capture_output=True,
+                              timeout=60, check=False, env=self.environment(), **self.account_of_caller())
+        self.assertEqual(done.returncode, 3, done)
+        self.assertIn(b"\r/workspace\r\n", done.stdout)
+        self.assertIn(b"\n/opt/env/bin/python\r", done.stdout)
+
+    def test_who_tries_apt_is_told_what_does_it(self):
+        self.up()
+        done = self.trail("exec", self.name, "--", "apt-get", "install", "ffmpeg")
+        self.assertEqual(done.code, 100)
+        self.assertIn("`system-packages` of trail.toml", done.err)
+        self.assertIn(f"trail up --renew {self.name}", done.err)
 
     def test_files_go_both_ways_by_scp_sftp_and_rsync(self):
         self.up()
@@ -292,6 +309,57 @@ class Instances(TrailCase):
         self.up()
         self.assertEqual(self.trail("exec", self.name, "--", "cat", "/var/tmp/kept", check=0).out, "kept\n")
         self.assert_ssh("echo back", "back\n")
+
+    def test_down_ends_open_sessions_at_once(self):
+        self.up()
+        shell = subprocess.Popen(["ssh", "-tt", "-F", str(self.ssh_config), self.name], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, env=self.environment(), **self.account_of_caller())
+        self.addCleanup(self.end, shell)
+        self.addCleanup(shell.stdin.close)
+        shell.stdin.write(b"echo rea''dy\n")
+        shell.stdin.flush()
+        self.assertIn("ready", self.read_until(shell.stdout.fileno(), "ready"))
+        began = time.monotonic()
+        self.trail("down", self.name, check=0)
+        self.assertLess(time.monotonic() - began, 10)
+        shell.wait(timeout=10)
+
+    def test_nonsense_on_its_socket_harms_nobody(self):
+        self.up()
+        for nonsense in (b"", b"x", os.urandom(24), b"\1\0\0\0" + b"\xff" * 20, b"\1\0\0\0" + b"\0" * 20, os.urandom(100_000)):
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(str(self.home / "instances" / self.name / "inside/service"))
+                try:
+                    client.sendall(nonsense)
+                except OSError:
+                    pass
+        self.assertEqual(self.trail("exec", self.name, "--", "echo", "fine", check=0).out, "fine\n")
+
+    def test_nobody_else_can_reach_its_socket_or_keys(self):
+        self.up()
+        if os.geteuid() != 0:
+            self.skipTest("only root can try as somebody else")
+        folder = self.home / "instances" / self.name
+        for path in ("inside/service", "client/id_ed25519", "server/host_key", "instance.json"):
+            seen = subprocess.run(["setpriv", "--reuid=65533", "--regid=65533", "--clear-groups", "test", "-e", str(folder / path)], check=False)
+            self.assertEqual(seen.returncode, 1, path)
+            self.assertTrue((folder / path).exists(), path)
+
+    def test_pruning_spares_the_image_of_one_that_is_down(self):
+        # Of its own: another test's run would spare it as well.
+        folder = self.project(requirements__txt="six==1.14.0\n")
+        self.up(folder=folder)
+        self.trail("down", self.name, check=0)
+        image = self.instance()["image"]
+        used = self.home / "store/images" / image.removeprefix("sha256:") / "used"
+
+        def would_go():
+            os.utime(used, (time.time() - 7200, time.time() - 7200))
+            return image in self.trail("image", "prune", "--dry-run", "--unused", "1h", "--json", check=0).out
+
+        self.assertFalse(would_go())
+        self.trail("rm", self.name, check=0)
+        self.assertTrue(would_go())
 
     def test_down_lets_a_training_save_itself(self):
         folder = self.project(requirements__txt="six\n", train__py=(
