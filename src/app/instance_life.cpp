@@ -36,18 +36,23 @@ std::vector<std::string> life_command(const std::string& name) {
   return {"trail", "up", name};
 }
 
-std::optional<Life> present_life(run::RunStore& store, const instance::Record& record) {
+std::optional<Life> present_life(run::RunStore& store, const instance::Record& record,
+                                 const std::vector<run::RunStore::Listed>& live) {
   if (auto life = if_live(store, record.run_id)) return life;
   // An `up` that was killed between starting the run and writing its id down.
   const std::string command = fmt::format("{}", fmt::join(life_command(record.name), " "));
-  const auto runs = store.list(run::RunStore::Which::live);
-  if (!runs) return std::nullopt;
-  for (const auto& run : *runs) {
+  for (const auto& run : live) {
     if (run.command != command) continue;
     const auto spec = store.spec(run.id);
     if (spec && spec->instance && spec->instance->key == record.key) return if_live(store, run.id);
   }
   return std::nullopt;
+}
+
+std::optional<Life> present_life(run::RunStore& store, const instance::Record& record) {
+  if (auto life = if_live(store, record.run_id)) return life;
+  const auto live = store.list(run::RunStore::Which::live);
+  return live ? present_life(store, record, *live) : std::nullopt;
 }
 
 Result<void> wait_until_gone(run::RunStore& store, const std::string& run_id) {

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "app/installation.hpp"
 #include "instance/record.hpp"
@@ -14,7 +15,11 @@ struct Life {
   std::string run_id;
   run::Status status;
 };
-// The run that it lives as just now, also one whose id could not be written down any more.
+// The run that it lives as just now, also one whose id could not be written down any more; that is looked for among
+// `live`, the live runs.
+[[nodiscard]] std::optional<Life> present_life(run::RunStore& store, const instance::Record& record,
+                                               const std::vector<run::RunStore::Listed>& live);
+// The same for one instance.
 [[nodiscard]] std::optional<Life> present_life(run::RunStore& store, const instance::Record& record);
 
 // Until nothing of that run has its files open any more: not its supervisor, and not its container, which dies a moment

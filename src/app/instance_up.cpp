@@ -87,6 +87,7 @@ class Rising {
       TRY(take_existing());
       if (const auto life = TRY(life_that_goes_on())) return already_up(*life);
     }
+    if (is_new) tell_hidden_host();
     m_makes_image = is_new || m_request.renew == Renew::yes;
     if (!m_makes_image && m_request.run.image) return fail(has_an_image());
     m_phases.end("looking at the instance");
@@ -99,6 +100,13 @@ class Rising {
     TRY(wait_for_service());
     m_phases.end("waiting for the instance");
     return tell();
+  }
+
+  void tell_hidden_host() const {
+    const fs::path file = instance::user_configuration_file();
+    if (!instance::names_host(base::read_file(file).value_or(""), m_record.name)) return;
+    m_reporter.warn(fmt::format("{0} has a host {1}, which `ssh {1}` no longer means; for another name: trail up {1}-2",
+                                file.string(), m_record.name));
   }
 
   [[nodiscard]] Error has_an_image() const {
@@ -164,7 +172,9 @@ class Rising {
     m_record.has_ssh = layer.has_value();
     if (!layer) {
       m_no_ssh = layer.error().message;
-      m_reporter.warn(fmt::format("no SSH: {}", base::to_text(layer.error())));
+      const auto& why = layer.error().context;
+      m_reporter.warn(fmt::format("no SSH into {}: {}{}", m_record.name, m_no_ssh,
+                                  why.empty() ? "" : fmt::format(" ({})", why.front())));
       return {};
     }
     return layer->empty() ? std::vector<fs::path>() : std::vector{*layer};

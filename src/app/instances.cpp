@@ -92,11 +92,12 @@ Result<std::string> instance_name(const Installation& installation, const std::o
                   .with_hint("name one of them"));
 }
 
-std::vector<ListedInstance> list_instances(const Installation& installation, run::RunStore& store) {
+std::vector<ListedInstance> list_instances(const Installation& installation, run::RunStore& store,
+                                           const std::vector<run::RunStore::Listed>& live) {
   std::vector<ListedInstance> all;
   for (auto& record : instance::list_records(installation.paths)) {
     ListedInstance listed{.record = std::move(record)};
-    if (auto life = present_life(store, listed.record)) {
+    if (auto life = present_life(store, listed.record, live)) {
       listed.state = life->status.state;
       listed.since = life->status.started;
     }

@@ -54,7 +54,9 @@ struct ListedInstance {
   std::optional<run::State> state;  // of its life; none while it is down
   std::optional<base::Time> since;
 };
-[[nodiscard]] std::vector<ListedInstance> list_instances(const Installation& installation, run::RunStore& store);
+// `live` are the live runs.
+[[nodiscard]] std::vector<ListedInstance> list_instances(const Installation& installation, run::RunStore& store,
+                                                         const std::vector<run::RunStore::Listed>& live);
 [[nodiscard]] Json to_json(const std::vector<ListedInstance>& instances);
 
 // To the service inside. Errors: not_found, and conflict when it is down, with the way to start it.

@@ -1,11 +1,21 @@
 #include "app/list_runs.hpp"
 
+#include "instance/record.hpp"
+
 namespace startrail::app {
 
 Result<run::RunStore> open_runs(const Installation& installation, Reporter& reporter) {
   auto store = run::RunStore::open(installation.paths, [&](std::string_view text) { reporter.warn(text); });
   if (!store) return fail(unusable_state(std::move(store).error(), installation));
   return store;
+}
+
+Result<std::string> find_run(const Installation& installation, run::RunStore& store, const std::string& name) {
+  auto found = store.find(name);
+  if (found || found.error().code != ErrorCode::not_found) return found;
+  const auto instance = instance::read_record(installation.paths, name);
+  if (instance && !instance->run_id.empty()) return instance->run_id;
+  return found;
 }
 
 Json to_json(const std::vector<run::RunStore::Listed>& runs) {

@@ -24,7 +24,7 @@ Json path_or_null(const std::optional<fs::path>& path) {
 // The record as it is stored, with what only this machine can say: the state now, and where results lie.
 Result<Json> told(const app::Installation& installation, const std::string& name, Reporter& reporter) {
   auto store = TRY(app::open_runs(installation, reporter));
-  const std::string id = TRY(store.find(name));
+  const std::string id = TRY(app::find_run(installation, store, name));
   Json record = TRY(store.whole_record(id));
   Json json{{"id", id}, {"state", base::member(base::member(record, "status"), "state")}};
   for (auto& [key, value] : record.items()) json[key] = std::move(value);

@@ -71,7 +71,7 @@ Result<void> show_what_is_there(const run::RunStore& store, const std::string& i
 Result<int> show_log(const Options& options, const app::Installation& installation, Reporter& reporter) {
   const auto tail = TRY(tail_of(options.tail));
   auto store = TRY(app::open_runs(installation, reporter));
-  const std::string id = TRY(store.find(options.run.value_or("latest")));
+  const std::string id = TRY(app::find_run(installation, store, options.run.value_or("latest")));
   Stamper stamper;
   const auto show = [&](const run::LogChunk& chunk) {
     if (!options.timestamps) return print_chunk(chunk, Format::text);

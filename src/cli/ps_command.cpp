@@ -55,6 +55,11 @@ std::string table_of(const std::vector<app::ListedInstance>& instances) {
   return table.text(output_width());
 }
 
+std::vector<run::RunStore::Listed> live_of(std::vector<run::RunStore::Listed> runs) {
+  std::erase_if(runs, [](const auto& run) { return run::is_final(run.state); });
+  return runs;
+}
+
 // What an instance lives as is told as the instance.
 void leave_out_lives(std::vector<run::RunStore::Listed>& runs, const std::vector<app::ListedInstance>& instances) {
   std::erase_if(runs, [&](const auto& run) {
@@ -97,7 +102,7 @@ int ps_command(Words words) {
   if (!store) return report(store.error(), format);
   auto runs = store->list(run::RunStore::Which::all);
   if (!runs) return report(runs.error(), format);
-  const auto instances = app::list_instances(*installation, *store);
+  const auto instances = app::list_instances(*installation, *store, live_of(*runs));
   if (!json) leave_out_lives(*runs, instances);
   if (!all) *runs = recent(std::move(*runs));
   if (json) {

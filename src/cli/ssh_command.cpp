@@ -32,7 +32,7 @@ constexpr int k_not_found = 127;
 Error no_client(const std::string& name) {
   return base::error(ErrorCode::not_found, "ssh is not installed here")
       .with_hint("sudo apt install openssh-client")
-      .with_hint(fmt::format("or do without it: trail exec -t {} -- bash", name));
+      .with_hint(fmt::format("or do without it: trail exec -t {} -- sh", name));
 }
 
 Result<void> become_ssh(const app::Installation& installation, const std::string& name,
@@ -41,7 +41,7 @@ Result<void> become_ssh(const app::Installation& installation, const std::string
   TRY(app::connect(installation.paths, name));
   if (!record.has_ssh)
     return fail(base::error(ErrorCode::unsupported, fmt::format("{} has no SSH server", name))
-                    .with_hint(fmt::format("do without it: trail exec -t {} -- bash", name)));
+                    .with_hint(fmt::format("do without it: trail exec -t {} -- sh", name)));
   std::vector<std::string> arguments{"ssh", "-F", instance::client_configuration_file(installation.paths).string(),
                                      name};
   arguments.insert(arguments.end(), command.begin(), command.end());
@@ -62,7 +62,7 @@ Result<int> serve_client(const base::StatePaths& paths, const std::string& name)
   const int status = TRY(instance::call_and_wait(connection, server, std::array{STDIN_FILENO, STDOUT_FILENO}));
   if (WIFEXITED(status) && WEXITSTATUS(status) == k_not_found)
     return fail(base::error(ErrorCode::unsupported, fmt::format("{} has no SSH server", name))
-                    .with_hint(fmt::format("do without it: trail exec -t {} -- bash", name)));
+                    .with_hint(fmt::format("do without it: trail exec -t {} -- sh", name)));
   return WIFEXITED(status) ? WEXITSTATUS(status) : k_no_connection;
 }
 

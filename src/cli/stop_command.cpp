@@ -43,7 +43,7 @@ struct Stopped {
 Result<Stopped> stop_one(const app::Installation& installation, const std::string& name,
                          const app::StopRequest& request, Reporter& reporter) {
   auto store = TRY(app::open_runs(installation, reporter));
-  const std::string id = TRY(store.find(name));
+  const std::string id = TRY(app::find_run(installation, store, name));
   const run::Status status = TRY(app::stop_run(installation, id, request));
   return Stopped{id, status};
 }

@@ -51,7 +51,7 @@ void say_up(const app::Up& up) {
   if (up.included_now)
     say(fmt::format("{} got a first line that includes trail's hosts: ssh, scp, rsync and editors know {} now",
                     up.ssh_configuration.string(), name));
-  const std::string way_in = up.record.has_ssh ? "ssh " + name : fmt::format("trail exec -t {} -- bash", name);
+  const std::string way_in = up.record.has_ssh ? "ssh " + name : fmt::format("trail exec -t {} -- sh", name);
   say(fmt::format("{} is up{}: {}", name, up.was_up ? " already" : "", way_in));
 }
 

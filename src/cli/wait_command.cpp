@@ -22,7 +22,7 @@ struct Waited {
 
 Result<Waited> wait_for(const app::Installation& installation, const std::string& name, Reporter& reporter) {
   auto store = TRY(app::open_runs(installation, reporter));
-  const std::string id = TRY(store.find(name));
+  const std::string id = TRY(app::find_run(installation, store, name));
   Waited waited{.spec = TRY(store.spec(id))};
   waited.status = TRY(app::follow_run(installation, store, id, {})).status;
   return waited;

@@ -171,8 +171,7 @@ class Attachment {
       if (fds[i + 2].revents != 0) move(i);
     if (fds[0].revents == 0) return {};
     const Event event = TRY(m_connection.receive());
-    if (event.kind == init::ServiceEventKind::refused)
-      return fail(base::errno_error("the instance could not start the command", event.value));
+    if (event.kind == init::ServiceEventKind::refused) return fail(refusal(event.value));
     if (event.kind == init::ServiceEventKind::ended) m_status = event.value;
     return {};
   }

@@ -130,13 +130,19 @@ Result<Event> Connection::receive() const {
   return Event{.kind = event.kind, .value = event.value, .terminal = received_descriptor(message)};
 }
 
+Error refusal(int reason) {
+  Error error = base::errno_error("the instance could not start the command", reason);
+  if (reason == EPROTO)
+    error.with_hint("another version of trail started it: take it `trail down` and `trail up` again");
+  return error;
+}
+
 Result<int> call_and_wait(const Connection& connection, const Call& call, std::span<const int> streams) {
   TRY(connection.send(call, streams));
   for (;;) {
     const Event event = TRY(connection.receive());
     if (event.kind == ServiceEventKind::ended) return event.value;
-    if (event.kind == ServiceEventKind::refused)
-      return fail(base::errno_error("the instance could not start the command", event.value));
+    if (event.kind == ServiceEventKind::refused) return fail(refusal(event.value));
   }
 }
 

@@ -44,6 +44,9 @@ class Connection {
   base::Fd m_socket;
 };
 
+// What a `refused` event means; its value is an errno.
+[[nodiscard]] Error refusal(int reason);
+
 // Starts the command with these streams and waits for its end; returns its wait status. Errors: as those above, and
 // what the service refused.
 [[nodiscard]] Result<int> call_and_wait(const Connection& connection, const Call& call, std::span<const int> streams);

@@ -30,9 +30,24 @@ std::string_view trimmed(std::string_view line) {
 }
 
 // ssh_config(5): a keyword ends at white space or an equals sign, and its case doesn't matter.
+std::string keyword_of(std::string_view line) {
+  return lower(line.substr(0, line.find_first_of(" \t=\"")));
+}
+
 bool begins_block(std::string_view line) {
-  const std::string keyword = lower(line.substr(0, line.find_first_of(" \t=\"")));
+  const std::string keyword = keyword_of(line);
   return keyword == "host" || keyword == "match";
+}
+
+bool is_among(std::string_view patterns, std::string_view name) {
+  constexpr std::string_view k_between = " \t=\"";
+  for (std::size_t at = patterns.find_first_not_of(k_between); at != std::string_view::npos;
+       at = patterns.find_first_not_of(k_between, at)) {
+    const std::size_t end = std::min(patterns.find_first_of(k_between, at), patterns.size());
+    if (lower(patterns.substr(at, end - at)) == lower(name)) return true;
+    at = end;
+  }
+  return false;
 }
 
 bool is_included(std::string_view text, std::string_view line) {
@@ -69,6 +84,16 @@ std::string with_include(std::string_view text, const fs::path& included) {
   const std::string line = fmt::format("Include \"{}\"", included.string());
   if (is_included(text, line)) return std::string(text);
   return line + "\n" + std::string(text);
+}
+
+bool names_host(std::string_view text, std::string_view name) {
+  while (!text.empty()) {
+    const std::string_view line = trimmed(text.substr(0, text.find('\n')));
+    const std::string keyword = keyword_of(line);
+    if (keyword == "host" && is_among(line.substr(keyword.size()), name)) return true;
+    text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  }
+  return false;
 }
 
 fs::path user_configuration_file() {

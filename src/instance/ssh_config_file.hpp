@@ -13,6 +13,9 @@ namespace startrail::instance {
 // or Match: below one it would hold for those hosts only.
 [[nodiscard]] std::string with_include(std::string_view text, const std::filesystem::path& included);
 
+// `text` has a Host line with exactly this name: a host of the user's own, which an instance would hide.
+[[nodiscard]] bool names_host(std::string_view text, std::string_view name);
+
 // The file that this user's ssh reads: STARTRAIL_SSH_CONFIG, else .ssh/config in the home folder of the account, which
 // is where ssh looks, whatever HOME says.
 [[nodiscard]] std::filesystem::path user_configuration_file();

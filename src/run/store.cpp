@@ -231,8 +231,8 @@ Result<std::string> RunStore::create(RunSpec spec, const Circumstances& circumst
 
 Result<std::string> RunStore::find(const std::string& id_or_prefix) {
   if (id_or_prefix == "latest") {
-    const auto runs = TRY(list(Which::all));
-    if (!runs.empty()) return runs.front().id;
+    for (const auto& run : TRY(list(Which::all)))
+      if (const auto spec = read_spec(directory(run.id)); !spec || !spec->instance) return run.id;
     return fail(base::error(ErrorCode::not_found, "there is no run yet")
                     .with_hint("`trail run -- python train.py` starts one"));
   }

@@ -31,7 +31,8 @@ class RunStore {
   // supervisor takes over: when the caller dies before that, the run is lost.
   [[nodiscard]] Result<std::string> create(RunSpec spec, const Circumstances& circumstances);
   [[nodiscard]] std::filesystem::path directory(const std::string& id) const;
-  // By id, unique prefix, or "latest". Errors: not_found (with the nearest names), invalid_input (ambiguous).
+  // By id, unique prefix, or "latest", which is no instance's. Errors: not_found (with the nearest names),
+  // invalid_input (ambiguous).
   [[nodiscard]] Result<std::string> find(const std::string& id_or_prefix);
   [[nodiscard]] Result<RunSpec> spec(const std::string& id);
   // Notices a dead supervisor: the run becomes `lost` with its cause, and what it left is removed. A live supervisor

@@ -1,5 +1,6 @@
 """Instances: real ssh, scp, sftp, rsync and port forwarding into them, as root and as an ordinary user."""
 
+import json
 import os
 import pty
 import pwd
@@ -215,6 +216,63 @@ class Instances(TrailCase):
                 except OSError:
                     break
         return got
+
+    def test_exec_ends_with_its_reader_and_passes_interrupts_on(self):
+        self.up()
+        shell = f"{TRAIL} exec {self.name} -- yes | head -n 1"
+        done = subprocess.run(["bash", "-c", shell], capture_output=True, timeout=30, check=False, env=self.environment(), **self.account_of_caller())
+        self.assertEqual(done.stdout, b"y\n", done.stderr)
+        process = subprocess.Popen(self.command("exec", self.name, "--", "sh", "-c", "echo begun; exec sleep 600"), stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.environment(), **self.account_of_caller())
+        self.addCleanup(self.end, process)
+        self.assertEqual(process.stdout.readline(), b"begun\n")
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(timeout=20), 128 + signal.SIGINT)
+
+    def test_two_who_start_it_at_once_get_one(self):
+        folder = self.project(requirements__txt="six\n")
+        environment = {**self.environment(), "STARTRAIL_SSH_CONFIG": str(self.ssh_config)}
+        both = [subprocess.Popen(self.command("up", "--json", self.name), cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                 env=environment, **self.account_of_caller()) for _ in range(2)]
+        told = [process.communicate(timeout=600) for process in both]
+        self.assertEqual([process.returncode for process in both], [0, 0], told)
+        told = [json.loads(out) for out, _ in told]
+        self.assertEqual(told[0]["run"], told[1]["run"])
+        self.assertEqual(sorted(each["was_up"] for each in told), [False, True])
+
+    def test_its_name_stands_for_its_run_and_the_latest_run_is_another(self):
+        folder = self.project(requirements__txt="six\n")
+        run = self.trail("run", "-d", "--", "echo", self.name, cwd=folder, check=0).out.strip()
+        self.up(folder=folder)
+        self.assert_ssh("true", "")
+        self.wait_for("sshd's words", lambda: "Accepted publickey" in self.trail("logs", self.name, check=0).err)
+        own = self.instance()["run"]
+        self.assertEqual(json.loads(self.trail("inspect", self.name, "--json", check=0).out)["id"], own)
+        latest = json.loads(self.trail("inspect", "--json", check=0).out)["id"]
+        self.assertNotEqual(latest, own)
+        refused = self.trail("rerun", own, check=125)
+        self.assertIn(f"trail up -C {folder} {self.name}", refused.err)
+        self.trail("wait", run, check=0)
+
+    def test_a_host_of_the_users_own_is_told_when_an_instance_hides_it(self):
+        self.ssh_config.write_text(f"Host {self.name}\n  HostName gate.example\n")
+        self.own(self.ssh_config)
+        self.assertIn(f"`ssh {self.name}` no longer means", self.up().err)
+        self.assert_ssh("true", "")
+
+    def test_one_that_cannot_start_leaves_nothing(self):
+        refused = self.up("--gpus", "17", check=1)
+        self.assertIn("17", refused.err)
+        self.assertFalse((self.home / "instances" / self.name).exists())
+
+    def test_options_hold_until_others_are_given(self):
+        folder = self.project(requirements__txt="six\n")
+        self.up("--env", "A=1", "--env", "B=2", "--shm-size", "8MiB", folder=folder)
+        self.trail("down", self.name, check=0)
+        self.up("--env", "B=3", folder=folder)
+        done = self.trail("exec", self.name, "--", "sh", "-c", "echo $A $B; df -k /dev/shm | tail -n 1", check=0)
+        self.assertTrue(done.out.startswith("1 3\n"), done)
+        self.assertIn(" 8192 ", done.out)
 
     def test_a_killed_caller_takes_its_command_along(self):
         self.up()

@@ -52,6 +52,14 @@ TEST_F(SshConfigFile, another_state_folders_line_is_another_line) {
   EXPECT_EQ(with_include(before, k_included), k_line + before);
 }
 
+TEST_F(SshConfigFile, a_host_of_the_users_own_with_the_name_is_found) {
+  for (const std::string block : {"Host lab\n", "# x\n  host=lab", "HOST a \"lab\" b\r\n", "Host a\tLAB\n  User lab\n"})
+    EXPECT_TRUE(names_host(block, "lab")) << block;
+  for (const std::string block :
+       {"", "Host *\n", "Host lab2 my-lab !lab\n", "HostName lab\n", "# Host lab\n", "User lab\n"})
+    EXPECT_FALSE(names_host(block, "lab")) << block;
+}
+
 TEST_F(SshConfigFile, a_missing_file_is_made_for_its_owner_alone) {
   const fs::path file = m_folder / "home/.ssh/config";
   ASSERT_EQ(include_in(file, k_included).value(), Included::now);
