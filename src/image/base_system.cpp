@@ -17,6 +17,7 @@
 #include "base/process.hpp"
 #include "image/system_store.hpp"
 #include "image/trusted_path.hpp"
+#include "image/without_sync.hpp"
 
 namespace startrail::image {
 namespace {
@@ -82,12 +83,14 @@ std::vector<std::string> build_command(const BaseRecipe& recipe, const BaseBuild
 
 Result<void> run_mmdebstrap(const BaseRecipe& recipe, const BaseBuild& build, const fs::path& log,
                             BuildProgress& progress) {
-  auto result = TRY(base::run_process({.argv = build_command(recipe, build),
-                                       .environment = mmdebstrap_environment(),
-                                       .directory = "/",
-                                       .input = {},
-                                       .timeout = std::nullopt,
-                                       .on_error_line = [&](std::string_view line) { progress.line(line); }}));
+  const base::Command command{.argv = build_command(recipe, build),
+                              .environment = mmdebstrap_environment(),
+                              .directory = "/",
+                              .input = {},
+                              .timeout = std::nullopt,
+                              .on_error_line = [&](std::string_view line) { progress.line(line); }};
+  // Others' trees are made in a place of mmdebstrap's own, and become an archive there.
+  auto result = TRY(build.mode == "root" ? run_without_sync(command) : base::run_process(command));
   const std::string messages = result.errors + result.output;
   [[maybe_unused]] const auto kept = base::write_file_atomic(log, messages);
   if (result.succeeded()) return {};
