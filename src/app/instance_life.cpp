@@ -30,6 +30,10 @@ bool init_is_alive(const fs::path& run_directory) {
          base::is_alive(*process);
 }
 
+std::string command_line(const std::string& name) {
+  return fmt::format("{}", fmt::join(life_command(name), " "));
+}
+
 }  // namespace
 
 std::vector<std::string> life_command(const std::string& name) {
@@ -40,9 +44,8 @@ std::optional<Life> present_life(run::RunStore& store, const instance::Record& r
                                  const std::vector<run::RunStore::Listed>& live) {
   if (auto life = if_live(store, record.run_id)) return life;
   // An `up` that was killed between starting the run and writing its id down.
-  const std::string command = fmt::format("{}", fmt::join(life_command(record.name), " "));
   for (const auto& run : live) {
-    if (run.command != command) continue;
+    if (run.command != command_line(record.name)) continue;
     const auto spec = store.spec(run.id);
     if (spec && spec->instance && spec->instance->key == record.key) return if_live(store, run.id);
   }
@@ -67,6 +70,15 @@ Result<void> wait_until_gone(run::RunStore& store, const std::string& run_id) {
               .with_hint("try again in a moment"));
     std::this_thread::sleep_for(k_look_again);
   }
+  return {};
+}
+
+Result<void> wait_until_lives_are_gone(run::RunStore& store, const instance::Record& record) {
+  constexpr int k_latest = 3;
+  TRY(wait_until_gone(store, record.run_id));
+  int seen = 0;
+  for (const auto& run : TRY(store.list(run::RunStore::Which::all)))
+    if (run.command == command_line(record.name) && ++seen <= k_latest) TRY(wait_until_gone(store, run.id));
   return {};
 }
 

@@ -26,6 +26,8 @@ struct Life {
 // after a supervisor that was killed. Two overlays on one scratch folder would damage it. Errors: conflict (it won't
 // die).
 [[nodiscard]] Result<void> wait_until_gone(run::RunStore& store, const std::string& run_id);
+// The same for the latest runs that it lived as, whether their ids were written down or not.
+[[nodiscard]] Result<void> wait_until_lives_are_gone(run::RunStore& store, const instance::Record& record);
 
 // How its command line is told in lists of runs.
 [[nodiscard]] std::vector<std::string> life_command(const std::string& name);

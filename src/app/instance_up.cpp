@@ -39,6 +39,12 @@ Error belongs_elsewhere(const instance::Record& record, const fs::path& folder) 
       .with_hint(fmt::format("or give that of {} another name: trail up {}-2", folder.string(), record.name));
 }
 
+bool asks_for_something(const UpRequest& request) {
+  const RunRequest& run = request.run;
+  return run.memory || run.cpus || run.pids || run.shm_size || run.grace_seconds || run.gpus || run.image ||
+         !run.mounts.empty() || !run.environment.empty() || request.network;
+}
+
 // What was asked for before holds where nothing is said now.
 void keep_options(UpRequest& request, const run::RunSpec& before) {
   RunRequest& run = request.run;
@@ -114,17 +120,22 @@ class Rising {
         .with_hint(fmt::format("make it anew: trail up --renew --image {} {}", *m_request.run.image, m_record.name));
   }
 
-  // Without one, the life before is over and its files are closed.
+  // One that another call began is waited for, and so is the end of one that ends. Without one, the life before is over
+  // and its files are closed.
   Result<std::optional<Life>> life_that_goes_on() {
     auto store = TRY(open_runs(m_installation, m_reporter));
-    auto life = present_life(store, m_record);
-    if (!life) TRY(wait_until_gone(store, m_record.run_id));
-    return life;
+    while (auto life = present_life(store, m_record)) {
+      if (life->status.state == run::State::running && instance::Connection::open(place().inside())) return life;
+      std::this_thread::sleep_for(k_look_again);
+    }
+    TRY(wait_until_lives_are_gone(store, m_record));
+    return std::optional<Life>();
   }
 
   Result<void> take_existing() {
     m_record = TRY(instance::read_record(m_installation.paths, m_record.name));
     if (m_record.spec.workspace != m_folder) return fail(belongs_elsewhere(m_record, m_folder));
+    m_asks = asks_for_something(m_request);
     keep_options(m_request, m_record.spec);
     return {};
   }
@@ -133,7 +144,14 @@ class Rising {
     if (m_request.renew == Renew::yes)
       return fail(base::error(ErrorCode::conflict, fmt::format("{} is up", m_record.name))
                       .with_hint(fmt::format("stop it first: trail down {}", m_record.name)));
-    m_record.run_id = life.run_id;
+    if (m_record.run_id != life.run_id) {
+      m_record.run_id = life.run_id;
+      TRY(instance::write_record(m_installation.paths, m_record));
+    }
+    if (m_asks)
+      m_reporter.warn(
+          fmt::format("{0} stays as it is while it is up; for other options: trail down {0}", m_record.name));
+    TRY(wait_for_service());
     auto up = TRY(tell());
     up.was_up = true;
     return up;
@@ -190,22 +208,27 @@ class Rising {
 
   Result<void> wait_for_service() {
     auto store = TRY(open_runs(m_installation, m_reporter));
-    const fs::path directory = store.directory(m_record.run_id);
-    for (int look = 1;; ++look) {
-      if (instance::Connection::open(place().inside())) break;
-      if (look % k_looks_until_its_state_is_read == 0) TRY(check_life(store));
-      std::this_thread::sleep_for(k_look_again);
+    for (int look = 1; !instance::Connection::open(place().inside()); ++look) TRY(wait_a_moment(store, look));
+    return learn_user(store);
+  }
+
+  // It is written when the container has started, which the service may be quicker than.
+  Result<void> learn_user(run::RunStore& store) {
+    const fs::path file = store.directory(m_record.run_id) / run::k_container_file;
+    std::string user;
+    for (int look = 1; user.empty(); ++look) {
+      if (const auto told = base::read_json_file(file)) user = base::string_at(*told, "user");
+      if (user.empty()) TRY(wait_a_moment(store, look));
     }
-    // It is written when the container has started, which the service may be quicker than.
-    for (int look = 1; m_user.empty(); ++look) {
-      if (const auto told = base::read_json_file(directory / run::k_container_file))
-        m_user = base::string_at(*told, "user");
-      if (look % k_looks_until_its_state_is_read == 0) TRY(check_life(store));
-      if (m_user.empty()) std::this_thread::sleep_for(k_look_again);
-    }
-    if (m_user == m_record.user) return {};
-    m_record.user = m_user;
+    if (user == m_record.user) return {};
+    m_record.user = user;
     return instance::write_record(m_installation.paths, m_record);
+  }
+
+  Result<void> wait_a_moment(run::RunStore& store, int look) const {
+    if (look % k_looks_until_its_state_is_read == 0) TRY(check_life(store));
+    std::this_thread::sleep_for(k_look_again);
+    return {};
   }
 
   Result<void> check_life(run::RunStore& store) const {
@@ -234,8 +257,8 @@ class Rising {
   Reporter& m_reporter;
   fs::path m_folder;
   instance::Record m_record;
-  std::string m_user, m_no_ssh;
-  bool m_makes_image = false;
+  std::string m_no_ssh;
+  bool m_makes_image = false, m_asks = false;
 };
 
 }  // namespace

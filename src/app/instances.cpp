@@ -62,7 +62,7 @@ Result<void> remove_instance(const Installation& installation, const std::string
                         .with_hint(fmt::format("or stop and remove it at once: trail rm --force {}", name)));
       TRY(stop_run(installation, life->run_id, {.how = run::StopHow::at_once}));
     }
-    TRY(wait_until_gone(store, record->run_id));
+    TRY(wait_until_lives_are_gone(store, *record));
   }
   // Without its record it is no instance any more, whatever happens while the rest goes.
   TRY(base::remove_tree(place.record_file()));

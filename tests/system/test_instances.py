@@ -333,7 +333,9 @@ class Instances(TrailCase):
     def test_up_of_one_that_is_up_says_so(self):
         self.up()
         run = self.instance()["run"]
+        self.assertIn("for other options", self.up("--env", "A=1").err)
         again = self.up()
+        self.assertNotIn("for other options", again.err)
         self.assertIn(f"{self.name} is up already", again.err)
         self.assertEqual(self.instance()["run"], run)
         self.assertIn(self.name, self.trail("ps", check=0).out)
@@ -367,6 +369,41 @@ class Instances(TrailCase):
         self.up()
         self.assertEqual(self.trail("exec", self.name, "--", "cat", "/var/tmp/kept", check=0).out, "kept\n")
         self.assert_ssh("echo back", "back\n")
+
+    def test_a_run_whose_id_was_not_written_down_any_more_is_found_again(self):
+        self.up()
+        run = self.instance()["run"]
+        file = self.home / "instances" / self.name / "instance.json"
+        record = json.loads(file.read_text())
+        record["run"] = ""
+        file.write_text(json.dumps(record))
+        self.assertIn("is up already", self.up().err)
+        self.assertEqual(self.instance()["run"], run)
+
+    def test_killed_at_any_moment_it_can_be_started_again_and_has_lost_nothing(self):
+        folder = self.project(requirements__txt="six\n")
+        self.up(folder=folder)
+        for round_number in range(12):
+            self.trail("exec", self.name, "--", "sh", "-c", f"echo {round_number} >> /var/tmp/kept; sync /var/tmp/kept", check=0)
+            self.trail("down", self.name, check=0)
+            starting = subprocess.Popen(self.command("up", self.name), cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                        env={**self.environment(), "STARTRAIL_SSH_CONFIG": str(self.ssh_config)}, **self.account_of_caller())
+            time.sleep(0.01 * round_number)
+            starting.kill()
+            starting.wait()
+            if round_number % 2:
+                for pid in self.supervisors(folder):
+                    os.kill(pid, signal.SIGKILL)
+            self.up(folder=folder)
+            done = self.trail("exec", self.name, "--", "cat", "/var/tmp/kept", check=0)
+            self.assertEqual(done.out.split(), [str(number) for number in range(round_number + 1)])
+            live = [run for run in self.trail("ps", "--json", check=0).json["runs"] if run["workspace"] == str(folder) and run["state"] == "running"]
+            self.assertEqual(len(live), 1, live)
+
+    def supervisors(self, folder):
+        runs = self.trail("ps", "--json", check=0).json["runs"]
+        live = [run["id"] for run in runs if run["workspace"] == str(folder) and run["state"] in ("queued", "preparing", "running")]
+        return [pid for run in live for pid in processes_with(f"supervise {self.home}/runs/{run}")]
 
     def test_down_ends_open_sessions_at_once(self):
         self.up()
