@@ -1,5 +1,6 @@
 """Images in files: out of one store and into another, to skopeo and podman and back, and what is refused."""
 
+import hashlib
 import json
 import os
 import random
@@ -142,6 +143,54 @@ class Exchange(TrailCase):
         again = self.trail("rerun", mine, home=self.pulled, check=0)
         self.assertIn("from podman", again.out)
         self.trail("image", "verify-store", home=self.pulled, check=0)
+
+    def test_buildah_builds_on_what_we_write_and_a_run_takes_the_environment_of_what_it_makes(self):
+        if not shutil.which("buildah"):
+            self.skipTest("buildah is not installed")
+
+        def buildah(*words):
+            return self.tool("buildah", "--root", self.folder / "buildah", "--runroot", self.folder / "buildah-run", *words)
+
+        buildah("from", "--name", "theirs", f"oci:{self.layout}")
+        self.addCleanup(buildah, "rm", "--all")
+        told = json.loads(buildah("inspect", "theirs"))
+        self.assertEqual(told["FromImageDigest"], self.digest)
+        (self.folder / "greeting").write_text("hello from buildah\n")
+        buildah("copy", "-q", "theirs", self.folder / "greeting", "/opt/greeting")
+        buildah("config", "--env", "GREETED=yes", "--user", "nobody", "--workingdir", "/opt", "--entrypoint", '["false"]', "theirs")
+        made = self.folder / "made"
+        buildah("commit", "-q", "--format", "oci", "theirs", f"oci:{made}")
+        ours, theirs = (json.loads((layout / "blobs/sha256" / manifest_of(layout)["config"]["digest"][7:]).read_text())["rootfs"]["diff_ids"]
+                        for layout in (self.layout, made))
+        self.assertEqual(theirs[:-1], ours)
+        home = self.fresh_home()
+        self.trail("image", "load", made, "--name", "theirs", home=home, check=0)
+        folder = self.project()
+        # Its variables count; user, folder and entry point are the run's.
+        script = "cat /opt/greeting; echo $GREETED; pwd; id -un; command -v python; python -c 'import six; print(six.__version__)'"
+        done = self.trail("run", "--image", "theirs", "--", "sh", "-c", script, cwd=folder, home=home, check=0)
+        lines = done.out.splitlines()
+        self.assertEqual(lines[:3], ["hello from buildah", "yes", "/workspace"])
+        self.assertNotEqual(lines[3], "nobody")
+        self.assertEqual(lines[4:], ["/opt/env/bin/python", "1.17.0"])
+
+    def test_a_disk_that_fills_up_is_named_and_keeps_nothing_of_what_was_being_saved(self):
+        disk = self.folder / "disk"
+        disk.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", disk], capture_output=True, check=False).returncode:
+            self.skipTest("this user can't mount a small disk")
+        self.addCleanup(subprocess.run, ["umount", disk], check=True)
+        (disk / "precious.tar").write_text("an earlier one")
+        for place in ("precious.tar", "layout"):
+            done = self.trail("image", "save", self.id, "-o", disk / place, check=1)
+            self.assertIn("No space left on device", done.err)
+            self.assertIn(str(disk), done.err)
+            self.assertEqual((disk / "precious.tar").read_text(), "an earlier one")
+        # Whole layers may stay in a layout, for the next save; nothing half-made does, and nothing calls it an image.
+        self.assertEqual(sorted(path.name for path in disk.iterdir()), ["layout", "precious.tar"])
+        for blob in (path for path in (disk / "layout/blobs").rglob("*") if path.is_file()):
+            self.assertEqual(hashlib.sha256(blob.read_bytes()).hexdigest(), blob.name)
+        self.assertFalse((disk / "layout/index.json").exists())
 
     def test_a_load_that_is_killed_leaves_a_store_that_the_next_one_uses(self):
         home, chance = self.fresh_home(), random.Random(7)
