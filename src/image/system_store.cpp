@@ -67,7 +67,15 @@ base::Fd open_of(const fs::path& folder) {
 void hold_for_life(const fs::path& folder) {
   static std::mutex mutex;
   static std::map<fs::path, base::Fd> held;
+  static pid_t holder = ::getpid();
   const std::scoped_lock lock(mutex);
+  // A supervisor may be a copy of the process that submitted its run. It closed what that had open, and a number in
+  // here may be another file by now: it is forgotten, not closed.
+  if (holder != ::getpid()) {
+    for (auto& [path, fd] : held) fd.release();
+    held.clear();
+    holder = ::getpid();
+  }
   if (held.contains(folder)) return;
   base::Fd fd = open_of(folder);
   // Whoever only looks whether it is held has the lock for a moment; somebody who never lets go must not stop us.
