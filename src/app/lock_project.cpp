@@ -99,7 +99,7 @@ std::optional<lock::Lock> reusable_lock(const fs::path& file, const project::Req
     return std::nullopt;
   }
   auto reason = why_not_reused(*lock, needs, request);
-  if (!reason) reason = lock::compiled_for_others(*lock, machine);
+  if (!reason && needs.settings.build_architectures.empty()) reason = lock::compiled_for_others(*lock, machine);
   if (!reason) return std::move(*lock);
   reporter.note(fmt::format("{} is made anew: {}", file.filename().string(), *reason));
   return std::nullopt;

@@ -20,20 +20,17 @@ std::string list_of(const std::vector<std::string>& texts) {
   return "[" + list + "]";
 }
 
-// It must be built against the torch that the resolution leads to, so it isn't built before.
-bool learn_torch(BuildHelp& help, const UvFailure& failure, std::vector<std::string>& notes) {
-  if (failure.package.empty() || help.metadata.contains(failure.package)) return false;
-  help.metadata[failure.package] = {"torch"};
-  notes.push_back(
-      fmt::format("{} is built against the torch of this project, which its build imports", failure.package));
+}  // namespace
+
+bool learn_torch(BuildHelp& help, const std::string& package, std::vector<std::string>& notes) {
+  if (package.empty() || !help.metadata.emplace(package, std::vector<std::string>{"torch"}).second) return false;
+  notes.push_back(fmt::format("{} is built against the torch of this project, which its build imports", package));
   return true;
 }
 
-}  // namespace
-
 bool learn(BuildHelp& help, const UvFailure& failure, std::vector<std::string>& notes) {
   if (failure.kind != FailureKind::build_failed || failure.missing_module.empty()) return false;
-  if (failure.missing_module == "torch") return learn_torch(help, failure, notes);
+  if (failure.missing_module == k_torch_module) return learn_torch(help, failure.package, notes);
   const std::string provider = provider_of(failure.missing_module);
   if (provider.empty()) return false;
   if (provider == k_old_setuptools) {
@@ -104,10 +101,10 @@ std::string advice_for(const UvFailure& failure) {
   if (found != k_headers.end())
     return fmt::format("add system-packages = [\"{}\"] to [environment] in trail.toml: it has {}", found->second,
                        found->first);
-  if (failure.missing_header.starts_with("cuda") || failure.reason.find("nvcc") != std::string::npos ||
-      failure.reason.find("CUDA_HOME") != std::string::npos)
+  if (failure.missing_module == k_torch_module || failure.missing_header.starts_with("cuda") ||
+      failure.reason.find("nvcc") != std::string::npos || failure.reason.find("CUDA_HOME") != std::string::npos)
     return "add build-with-torch = [\"" + failure.package +
-           "\"] to [environment] in trail.toml: it is then compiled with the CUDA compiler of its torch";
+           "\"] to [environment] in trail.toml: it is then compiled against its torch, with the compiler of its CUDA";
   return "";
 }
 

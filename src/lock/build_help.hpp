@@ -23,6 +23,12 @@ struct BuildHelp {
 };
 // Learns from a failed build; false when nothing more can be done. Adds a note on what it does.
 [[nodiscard]] bool learn(BuildHelp& help, const UvFailure& failure, std::vector<std::string>& notes);
+// `package` must be built against the torch that the resolution leads to, so it isn't built before. False when that is
+// known already.
+bool learn_torch(BuildHelp& help, const std::string& package, std::vector<std::string>& notes);
+// What a build lacks that says so: not to be had by one more requirement of the build.
+inline constexpr std::string_view k_torch_module = "torch";
+
 // uv.toml text that gives `help.requirements` and `help.metadata`. `from_elsewhere`: packages that no index has.
 [[nodiscard]] std::string build_settings(const BuildHelp& help, const std::set<std::string>& from_elsewhere);
 

@@ -123,7 +123,7 @@ void take_torch_builds(Lock& lock, const project::Requirements& needs, const mac
   lock.built_with_torch = std::move(names);
   lock.build_architectures.clear();
   if (!lock.built_with_torch.empty() && !lock.cuda.empty())
-    lock.build_architectures = build_architectures(machine, lock);
+    lock.build_architectures = build_architectures(machine, lock, needs.settings.build_architectures);
 }
 
 Json requirement_json(const project::Requirement& requirement) {
@@ -196,6 +196,7 @@ std::string settings_digest(const project::Requirements& needs) {
   };
   // Said only where there is something to say, so that most locks of earlier versions stay true.
   if (!needs.settings.build_with_torch.empty()) content["build-with-torch"] = needs.settings.build_with_torch;
+  if (!needs.settings.build_architectures.empty()) content["build-architectures"] = needs.settings.build_architectures;
   if (needs.own_package)
     content["own-package"] = {needs.own_package->value, metadata_digest(needs.folder).value_or("")};
   if (!needs.import_roots.empty()) content["import-roots"] = needs.import_roots;

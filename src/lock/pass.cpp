@@ -72,17 +72,52 @@ bool is_told(const BuildRequirements& taken, const BuildRequirements& told) {
   });
 }
 
+bool has_sources_beside_torch(const Lock& lock) {
+  const auto is_source = [](const LockedPackage& package) {
+    return !is_wheel(package) && package.editable == project::Editable::no;
+  };
+  return std::ranges::find(lock.packages, "torch", &LockedPackage::name) != lock.packages.end() &&
+         std::ranges::any_of(lock.packages, is_source);
+}
+
+// Metadata that needs no build keeps it secret until then. An editable can't be compiled, and says so itself.
+bool misses_torch(const Error& failure, const LockedPackage& package) {
+  return failure.code == ErrorCode::refused && package.editable == project::Editable::no &&
+         parse_build_output(failure.detail, package.name).missing_module == k_torch_module;
+}
+
 }  // namespace
 
 Result<Found> Pass::run() {
   for (const auto& python : m_in.choice.pythons) {
     m_probes.push_back(TRY(probe(m_session, python, {.bounds = m_bounds})));
     const Probe& latest = m_probes.back();
-    if (latest.complete()) return found(*latest.solution, python, {});
+    if (latest.complete()) return with_sources(latest);
     if (latest.obstacle && ends_everything(*latest.obstacle)) return refuse(*latest.obstacle, latest);
   }
   if (m_probes.empty()) return fail(ErrorCode::internal, "no Python was chosen to resolve for");
   return run_with_builds();
+}
+
+// Metadata that is static doesn't tell what a build imports. Beside torch that may be torch, so it is tried now; what
+// can't be tried here is built with the image, as elsewhere.
+Result<Found> Pass::with_sources(const Probe& complete) {
+  Found solution = TRY(found(*complete.solution, complete.python, {}));
+  if (!has_sources_beside_torch(solution.lock)) return solution;
+  const auto sources = build_sources(solution, complete);
+  if (!sources && sources.error().code == ErrorCode::refused) return fail(sources.error());
+  if (!sources || sources->without_torch.empty()) return solution;
+  TRY(learn_missing_torch(sources->without_torch));
+  Probe candidate = complete;
+  candidate.to_build = {sources->without_torch};
+  return build(candidate);
+}
+
+Result<void> Pass::learn_missing_torch(const std::string& package) {
+  if (!learn_torch(m_learnt, package, m_learnt_notes))
+    return fail(ErrorCode::internal, package + " was built without the torch that it needs");
+  m_in.reporter.note(m_learnt_notes.back());
+  return {};
 }
 
 Result<Found> Pass::run_with_builds() {
@@ -101,7 +136,7 @@ Result<Found> Pass::run_with_builds() {
 
 // What can't be asked of builds that import torch.
 BuildHelp Pass::known_help(const Probe& candidate) const {
-  BuildHelp help;
+  BuildHelp help = m_learnt;
   for (const auto& name : candidate.to_build) {
     const auto* known = torch_package(name);
     const auto& told = m_in.needs.settings.build_with_torch;
@@ -111,11 +146,13 @@ BuildHelp Pass::known_help(const Probe& candidate) const {
   return help;
 }
 
-// What was taken for what a package needs may be wrong, and only its wheel tells; then uv is asked again.
+// What was taken for what a package needs may be wrong, and only its wheel tells; then uv is asked again. Each package
+// misses torch once at most.
 Result<Found> Pass::build(const Probe& candidate) {
   BuildHelp help = known_help(candidate);
-  for (int round = 0;; ++round) {
+  for (int round = 0;;) {
     auto built = TRY(resolve_with_builds(m_session, candidate, m_bounds, std::move(help), m_in.reporter));
+    built.notes.insert(built.notes.end(), m_learnt_notes.begin(), m_learnt_notes.end());
     if (!built.answer.lock_text) {
       Probe failed = candidate;
       failed.errors = built.answer.errors;
@@ -123,15 +160,20 @@ Result<Found> Pass::build(const Probe& candidate) {
     }
     Found solution = TRY(found(built.answer, candidate.python, std::move(built.notes)));
     for (const auto& [name, requirements] : built.help.metadata) solution.lock.built_with_torch.push_back(name);
-    const auto told = TRY(build_sources(solution, candidate));
-    if (round == k_most_metadata_rounds || is_told(built.help.metadata, told)) return solution;
-    help = std::move(built.help);
-    for (const auto& [name, requirements] : told) help.metadata[name] = requirements;
+    const Sources sources = TRY(build_sources(solution, candidate));
+    help = built.help;
+    if (!sources.without_torch.empty()) {
+      TRY(learn_missing_torch(sources.without_torch));
+      help.metadata.insert(m_learnt.metadata.begin(), m_learnt.metadata.end());
+      continue;
+    }
+    if (round++ == k_most_metadata_rounds || is_told(help.metadata, sources.told)) return solution;
+    for (const auto& [name, requirements] : sources.told) help.metadata[name] = requirements;
   }
 }
 
 // A lock whose sources don't build is none; the wheels are kept for the image.
-Result<BuildRequirements> Pass::build_sources(const Found& found, const Probe& candidate) {
+Result<Pass::Sources> Pass::build_sources(const Found& found, const Probe& candidate) {
   const std::filesystem::path base =
       TRY(m_in.options.base.ensure(found.python.suite, system_packages_of(m_in.needs), m_in.reporter));
   Lock whole = found.lock;
@@ -143,19 +185,23 @@ Result<BuildRequirements> Pass::build_sources(const Found& found, const Probe& c
                           .indexes = m_session.indexes(),
                           .lock = &whole,
                           .provider = &m_in.options.base};
-  BuildRequirements told;
+  Sources sources;
   for (const auto& package : found.lock.packages) {
     if (is_wheel(package)) continue;
     auto wheel = build_source_wheel(package, build, m_in.machine, m_in.reporter);
-    if (wheel && is_built_with_torch(whole, package.name)) told[package.name] = requirements_of_built(*wheel);
+    if (wheel && is_built_with_torch(whole, package.name)) sources.told[package.name] = requirements_of_built(*wheel);
     if (wheel) continue;
+    if (misses_torch(wheel.error(), package) && !is_built_with_torch(whole, package.name)) {
+      sources.without_torch = package.name;
+      return sources;
+    }
     Error reason = std::move(wheel).error();
     const auto origins = m_session.request().origins(package.name);
     reason.context.insert(reason.context.begin(), origins.begin(), origins.end());
     if (reason.code == ErrorCode::refused) add_build_hints(reason, package, candidate);
     return fail(std::move(reason));
   }
-  return told;
+  return sources;
 }
 
 // A source that nobody asked for comes with those that were asked for: an old pin brings others of its time.

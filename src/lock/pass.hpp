@@ -40,10 +40,16 @@ class Pass {
   [[nodiscard]] Result<Found> run();
 
  private:
+  Result<Found> with_sources(const Probe& complete);
+  Result<void> learn_missing_torch(const std::string& package);
   Result<Found> run_with_builds();
   Result<Found> build(const Probe& candidate);
-  // What the wheels of sources that are compiled against torch say that they need, by package.
-  Result<BuildRequirements> build_sources(const Found& found, const Probe& candidate);
+  struct Sources {
+    BuildRequirements told;  // what the wheels of those that are compiled against torch say that they need
+    std::string
+        without_torch;  // a package whose build misses torch, which nothing told before: all is to be asked anew
+  };
+  Result<Sources> build_sources(const Found& found, const Probe& candidate);
   [[nodiscard]] BuildHelp known_help(const Probe& candidate) const;
   Result<Found> found(const Answer& answer, const catalog::PythonChoice& python, std::vector<std::string> notes) const;
   std::unexpected<Error> refuse(const UvFailure& failure, const Probe& origin);
@@ -57,6 +63,8 @@ class Pass {
   const Circumstances& m_in;
   std::vector<std::string> m_bounds;
   std::vector<Probe> m_probes;
+  BuildHelp m_learnt;  // which packages' builds missed torch
+  std::vector<std::string> m_learnt_notes;
 };
 
 }  // namespace startrail::lock

@@ -176,9 +176,10 @@ bool Request::has_nameless_folders() const {
   return std::ranges::any_of(m_packages, is_nameless_folder);
 }
 
-bool Request::has_local_folders() const {
-  return std::ranges::any_of(m_packages,
-                             [](const Requirement& package) { return package.kind == SourceKind::directory; });
+bool Request::has_local_files() const {
+  return std::ranges::any_of(m_packages, [](const Requirement& package) {
+    return package.kind == SourceKind::directory || (package.kind == SourceKind::archive && !is_url(package.location));
+  });
 }
 
 }  // namespace startrail::lock

@@ -47,7 +47,7 @@ class Request {
 
   [[nodiscard]] const std::vector<project::Requirement>& packages() const { return m_packages; }
   [[nodiscard]] const std::vector<project::Requirement>& constraints() const { return m_constraints; }
-  [[nodiscard]] bool has_local_folders() const;
+  [[nodiscard]] bool has_local_files() const;
   // Packages that come from folders, archives and repositories.
   [[nodiscard]] std::set<std::string> from_elsewhere() const;
   [[nodiscard]] bool has_nameless_folders() const;

@@ -89,7 +89,9 @@ class Builder {
       const auto ended = TRY(run_once(bench.path()));
       if (ended.succeeded()) return take(bench.path());
       const auto failure = parse_build_output(ended.errors + ended.output, m_package.name);
-      if (ended.timed_out || !learn(m_help, failure, m_notes)) return refuse(failure, ended);
+      // Torch is no requirement like others: it comes by the image, which this build didn't get.
+      const bool can_help = !ended.timed_out && failure.missing_module != k_torch_module;
+      if (!can_help || !learn(m_help, failure, m_notes)) return refuse(failure, ended);
       m_reporter.note(m_notes.back());
     }
     return fail(ErrorCode::refused, fmt::format("{} can't be built from source", title(m_package)));
@@ -191,7 +193,10 @@ class Builder {
                                 : fmt::format("{} can't be built from source: {}", title(m_package), failure.reason));
     reason.detail = ended.errors;
     reason.context = m_notes;
-    if (const auto advice = advice_for(failure); !advice.empty()) reason.with_hint(advice);
+    if (failure.missing_module == k_torch_module && m_package.editable == project::Editable::yes)
+      reason.with_hint("drop the -e of its line: what imports torch while it is built is built into the image");
+    else if (const auto advice = advice_for(failure); !advice.empty())
+      reason.with_hint(advice);
     return fail(std::move(reason));
   }
 

@@ -193,10 +193,11 @@ Result<TorchBuild> torch_build(const Lock& lock) {
   return build;
 }
 
-std::vector<std::string> build_architectures(const machine::Machine& machine, const Lock& lock) {
-  std::vector<std::string> found;
+std::vector<std::string> build_architectures(const machine::Machine& machine, const Lock& lock,
+                                             const std::vector<std::string>& told) {
+  std::vector<std::string> found = told;
   for (const auto& gpu : machine.gpus)
-    if (gpu.visible && gpu.compute_major > 0) found.push_back(gpu.compute_capability());
+    if (told.empty() && gpu.visible && gpu.compute_major > 0) found.push_back(gpu.compute_capability());
   if (found.empty()) found = lock.architectures;
   std::ranges::sort(found, [](const auto& left, const auto& right) { return compare(left, right) < 0; });
   const auto repeated = std::ranges::unique(found);

@@ -50,8 +50,10 @@ struct TorchBuild {
 // `lock` is complete. Errors: refused (no torch in it, no compiler for its CUDA or on its suite), with ways out.
 [[nodiscard]] Result<TorchBuild> torch_build(const Lock& lock);
 
-// Those of the machine's GPUs; without any, those that the locked torch has kernels for. Sorted, no duplicates.
-[[nodiscard]] std::vector<std::string> build_architectures(const machine::Machine& machine, const Lock& lock);
+// `told` by the project; else those of the machine's GPUs; without any, those that the locked torch has kernels for.
+// Sorted, no duplicates.
+[[nodiscard]] std::vector<std::string> build_architectures(const machine::Machine& machine, const Lock& lock,
+                                                           const std::vector<std::string>& told = {});
 
 // Some visible GPU of this machine can't run what the lock's sources were compiled for: one clause that says so.
 [[nodiscard]] std::optional<std::string> compiled_for_others(const Lock& lock, const machine::Machine& machine);

@@ -174,7 +174,7 @@ Result<base::ProcessResult> UvSession::State::run_inside(const Question& questio
   call.argv = {k_uv_inside};
   call.argv.insert(call.argv.end(), argv.begin(), argv.end());
   call.argv.insert(call.argv.end(), {"--python", "/usr/bin/python3"});
-  if (request.has_local_folders()) call.project = TRY(writable_project());
+  if (request.has_local_files()) call.project = TRY(writable_project());
   return run_contained_uv(call, machine);
 }
 

@@ -68,8 +68,9 @@ enum class Build { gpu, cpu };
 // trail.toml's [run], [volumes] and so on; every field has a default.
 struct Settings {
   std::optional<Fact<std::string>> image;
-  std::optional<Build> build;                 // [environment] cpu = true
-  std::vector<std::string> build_with_torch;  // [environment] build-with-torch: names, normalised
+  std::optional<Build> build;                    // [environment] cpu = true
+  std::vector<std::string> build_with_torch;     // [environment] build-with-torch: names, normalised
+  std::vector<std::string> build_architectures;  // [environment] build-architectures: "9.0", in place of the machine's
   std::optional<int> gpus;
   std::optional<int> nodes;
   std::optional<Bytes> memory;

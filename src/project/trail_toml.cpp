@@ -27,7 +27,8 @@ struct TableKeys {
 };
 const std::vector<TableKeys>& known_tables() {
   static const std::vector<TableKeys> tables{
-      {"environment", {"image", "python", "packages", "system-packages", "build-with-torch", "cpu"}},
+      {"environment",
+       {"image", "python", "packages", "system-packages", "build-with-torch", "build-architectures", "cpu"}},
       {"run", {"command", "gpus", "nodes", "memory", "cpus", "pids", "shm-size", "env"}},
       {"volumes", {"datasets"}},
       {"stop", {"grace", "save"}},
@@ -90,6 +91,19 @@ Result<std::vector<Fact<std::string>>> texts(const TableValue& value, std::strin
   return list;
 }
 
+Result<std::vector<std::string>> compute_capabilities(const TableValue& value) {
+  std::vector<std::string> all;
+  for (const auto& [text, origin] : TRY(texts(value, "environment.build-architectures"))) {
+    const auto version = Version::parse(text);
+    if (!version || version->release().size() != 2 || version->text() != text)
+      return fail(error(ErrorCode::invalid_input,
+                        fmt::format("{}: `{}` is not a GPU's compute capability", to_text(origin), text))
+                      .with_hint("for example: build-architectures = [\"8.0\", \"9.0\"]"));
+    all.push_back(text);
+  }
+  return all;
+}
+
 Result<void> read_environment(const Folder& folder, const TableValue& table, TrailFile& result) {
   Declaration& environment = result.environment;
   if (const TableValue image = table.at("image"); image.present()) {
@@ -119,6 +133,7 @@ Result<void> read_environment(const Folder& folder, const TableValue& table, Tra
                   fmt::format("{}: `{}` is not the name of a Python package", to_text(origin), name));
     result.settings.build_with_torch.push_back(normalized_name(name));
   }
+  result.settings.build_architectures = TRY(compute_capabilities(table.at("build-architectures")));
   if (const TableValue cpu = table.at("cpu"); cpu.present()) {
     if (!cpu.json().is_boolean()) return refuse(cpu, "environment.cpu", "true or false");
     result.settings.build = cpu.json().get<bool>() ? Build::cpu : Build::gpu;

@@ -47,6 +47,12 @@ TEST(TorchBuild, every_toolkit_says_what_it_is_made_of_and_what_it_accepts) {
   }
 }
 
+TEST(TorchBuild, what_the_project_tells_to_compile_for_comes_before_the_machines_gpus) {
+  EXPECT_EQ(build_architectures(machine_with({{8, 6}}), lock_with_torch(), {"9.0", "8.0"}),
+            (std::vector<std::string>{"8.0", "9.0"}));
+  EXPECT_EQ(build_architectures(machine_with({{8, 6}}), lock_with_torch()), (std::vector<std::string>{"8.6"}));
+}
+
 TEST(TorchBuild, packages_that_import_torch_are_known_by_name) {
   ASSERT_NE(torch_package("flash-attn"), nullptr);
   EXPECT_EQ(torch_package("flash-attn")->requirements, (std::vector<std::string>{"torch", "einops"}));

@@ -17,7 +17,8 @@ class TrailToml : public ProjectFolder {};
 TEST_F(TrailToml, every_field_is_read) {
   write("trail.toml",
         "[environment]\nimage = \"pytorch:2.6\"\npython = \"3.11\"\npackages = [\"timm\", \"torch>=2\"]\n"
-        "system-packages = [\"ffmpeg\"]\ncpu = true\n"
+        "system-packages = [\"ffmpeg\"]\nbuild-with-torch = [\"My_Ext\"]\nbuild-architectures = [\"9.0\", "
+        "\"8.0\"]\ncpu = true\n"
         "[run]\ncommand = \"python train.py --name 'a b'\"\ngpus = 2\nnodes = 1\nmemory = \"16GiB\"\ncpus = 3.5\npids "
         "= 100\n"
         "shm-size = \"1GiB\"\nenv = { SEED = \"1\", N = 3 }\n"
@@ -30,6 +31,8 @@ TEST_F(TrailToml, every_field_is_read) {
   EXPECT_EQ(needs.python->origin.line, 3);
   EXPECT_THAT(lines(needs.packages), ElementsAre("4: timm", "4: torch>=2"));
   EXPECT_EQ(needs.system_packages.at(0).value, "ffmpeg");
+  EXPECT_THAT(needs.settings.build_with_torch, ElementsAre("my-ext"));
+  EXPECT_THAT(needs.settings.build_architectures, ElementsAre("9.0", "8.0"));
   EXPECT_EQ(needs.settings.build, Build::cpu);
   EXPECT_THAT(needs.command->value, ElementsAre("python", "train.py", "--name", "a b"));
   EXPECT_EQ(needs.settings.gpus, 2);
@@ -40,6 +43,15 @@ TEST_F(TrailToml, every_field_is_read) {
   EXPECT_THAT(needs.settings.environment, ElementsAre(Pair("N", "3"), Pair("SEED", "1")));
   EXPECT_THAT(needs.settings.datasets, ElementsAre("coco@s3://bucket/coco"));
   EXPECT_EQ(needs.settings.stop_grace_seconds, 120);
+}
+
+TEST_F(TrailToml, what_is_no_compute_capability_is_refused_with_an_example) {
+  for (const char* wrong : {"sm_90", "90", "9", "9.0+PTX", ""}) {
+    write("trail.toml", fmt::format("[environment]\nbuild-architectures = [\"{}\"]\n", wrong));
+    const Error read = refusal();
+    EXPECT_EQ(read.message, fmt::format("trail.toml:2: `{}` is not a GPU's compute capability", wrong));
+    EXPECT_THAT(read.hints, ElementsAre(HasSubstr("build-architectures = [\"8.0\", \"9.0\"]")));
+  }
 }
 
 TEST_F(TrailToml, its_packages_add_to_those_of_other_files) {
