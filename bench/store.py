@@ -2,10 +2,11 @@
 
 import json
 import sys
+import tomllib
 
 from measuring import end_background_work, run
 
-ROWS = ["catalog_disk"]
+ROWS = ["catalog_disk", "catalog_wheels"]
 TARGET = 0.5
 
 
@@ -49,6 +50,33 @@ def catalog_disk(bench, names):
     print(f"| ratio (target ≤ {TARGET}) | {usage['total_bytes'] / max(alone, 1):.2f} |")
 
 
+def catalog_wheels(bench, names):
+    """The same question asked of the locks alone, for machines whose disk doesn't hold the catalog: bytes of wheels as they are fetched,
+    each once, beside their sum over the images. Bases and what inflating adds are left out."""
+    sizes, alone, locked = {}, 0, 0
+    for name in names or combinations_of(bench):
+        folder = bench.project / ("wheels-" + "".join(letter if letter.isalnum() else "-" for letter in name))
+        folder.mkdir(exist_ok=True)
+        (folder / "trail.toml").write_text(f'[environment]\nimage = "{name}"\n')
+        try:
+            run([bench.trail, "lock", "."], bench.environment, folder)
+        except Exception as problem:  # no wheels on this index, or none for this machine: told, and left out
+            print(f"- {name}: not locked: {str(problem).splitlines()[0]}", file=sys.stderr)
+            continue
+        wheels = {}
+        for package in tomllib.loads((folder / "pylock.trail.toml").read_text())["packages"]:
+            for wheel in package.get("wheels", []):
+                wheels[wheel["hashes"]["sha256"]] = wheel.get("size", 0)
+        alone += sum(wheels.values())
+        sizes.update(wheels)
+        locked += 1
+    together = sum(sizes.values())
+    print(f"\n### Wheels of the whole catalog\n\n| | bytes to fetch |\n|---|---|\n| the sum of {locked} images alone | {megabytes(alone)} |")
+    print(f"| each wheel once | {megabytes(together)} |\n| ratio | {together / max(alone, 1):.2f} |")
+
+
 def measure(bench, names, chosen):
+    if "catalog_wheels" in chosen:
+        catalog_wheels(bench, names)
     if "catalog_disk" in chosen:
         catalog_disk(bench, names)
