@@ -47,7 +47,8 @@ std::optional<Life> present_life(run::RunStore& store, const instance::Record& r
   for (const auto& run : live) {
     if (run.command != command_line(record.name)) continue;
     const auto spec = store.spec(run.id);
-    if (spec && spec->instance && spec->instance->key == record.key) return if_live(store, run.id);
+    if (spec && spec->instance && (record.key.empty() || spec->instance->key == record.key))
+      return if_live(store, run.id);
   }
   return std::nullopt;
 }

@@ -23,6 +23,8 @@ namespace {
 
 constexpr auto k_look_again = std::chrono::milliseconds(2);
 constexpr int k_looks_until_its_state_is_read = 25;
+// What a running instance's first process needs to answer, and much more.
+constexpr auto k_patience = std::chrono::seconds(20);
 
 Result<std::string> random_key() {
   std::array<std::byte, 8> bytes{};
@@ -126,6 +128,7 @@ class Rising {
     auto store = TRY(open_runs(m_installation, m_reporter));
     while (auto life = present_life(store, m_record)) {
       if (life->status.state == run::State::running && instance::Connection::open(place().inside())) return life;
+      TRY(check_patience(life->status));
       std::this_thread::sleep_for(k_look_again);
     }
     TRY(wait_until_lives_are_gone(store, m_record));
@@ -231,9 +234,17 @@ class Rising {
     return {};
   }
 
+  // Somebody inside may have removed its socket; or it runs on another machine that shares the state folder.
+  [[nodiscard]] Result<void> check_patience(const run::Status& status) const {
+    if (status.state != run::State::running || !status.running || base::now() - *status.running < k_patience) return {};
+    return fail(
+        base::error(ErrorCode::conflict, fmt::format("{} is up, but doesn't answer", m_record.name))
+            .with_hint(fmt::format("stop it and start it again: trail down {0} && trail up {0}", m_record.name)));
+  }
+
   Result<void> check_life(run::RunStore& store) const {
     const auto status = TRY(store.status(m_record.run_id));
-    if (!run::is_final(status.state)) return {};
+    if (!run::is_final(status.state)) return check_patience(status);
     if (status.error) return fail(*status.error);
     return fail(base::error(ErrorCode::cancelled, fmt::format("{} ended at once: {}", m_record.name, status.cause))
                     .with_hint(fmt::format("see what it said: trail logs {}", m_record.run_id)));

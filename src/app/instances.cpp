@@ -53,17 +53,17 @@ Result<void> remove_instance(const Installation& installation, const std::string
   const bool only_damaged = force == Force::yes && instance::exists(installation.paths, name);
   if (!record && !only_damaged) return fail(record.error());
   const auto lock = TRY(lock_instance(installation, name));
-  if (record) {
-    auto store = TRY(open_runs(installation, reporter));
-    if (const auto life = present_life(store, *record)) {
-      if (force == Force::no)
-        return fail(base::error(ErrorCode::conflict, fmt::format("{} is up", name))
-                        .with_hint(fmt::format("stop it first: trail down {}", name))
-                        .with_hint(fmt::format("or stop and remove it at once: trail rm --force {}", name)));
-      TRY(stop_run(installation, life->run_id, {.how = run::StopHow::at_once}));
-    }
-    TRY(wait_until_lives_are_gone(store, *record));
+  // One whose record is damaged is found by its name alone: its files must not go from under a container.
+  const instance::Record known = record ? *record : instance::Record{.name = name};
+  auto store = TRY(open_runs(installation, reporter));
+  if (const auto life = present_life(store, known)) {
+    if (force == Force::no)
+      return fail(base::error(ErrorCode::conflict, fmt::format("{} is up", name))
+                      .with_hint(fmt::format("stop it first: trail down {}", name))
+                      .with_hint(fmt::format("or stop and remove it at once: trail rm --force {}", name)));
+    TRY(stop_run(installation, life->run_id, {.how = run::StopHow::at_once}));
   }
+  TRY(wait_until_lives_are_gone(store, known));
   // Without its record it is no instance any more, whatever happens while the rest goes.
   TRY(base::remove_tree(place.record_file()));
   TRY(write_client_configuration(installation));

@@ -32,7 +32,10 @@ Setting& setting() {
 
 }  // namespace
 
-void use_system_store(const fs::path& root) {
+void use_system_store(const fs::path& given) {
+  // As what is made of it is written: a slash at the end would make it another name.
+  fs::path root = given.lexically_normal();
+  if (!root.has_filename() && root.has_relative_path()) root = root.parent_path();
   setting() = {.root = root, .refusal = {}};
   if (root.empty()) return;
   if (const auto trusted = check_trusted(root); !trusted) setting().refusal = trusted.error();

@@ -152,6 +152,8 @@ class Attachment {
     if (event.kind != init::ServiceEventKind::terminal)
       return fail(base::errno_error("the instance could not open a terminal", event.value));
     m_ends[0] = std::move(event.terminal);
+    // Its queue holds a few kilobytes: a long paste must not keep this process from reading what is printed meanwhile.
+    ::fcntl(m_ends[0].get(), F_SETFL, O_RDWR | O_NONBLOCK);
     m_raw.emplace();
     m_flows = {Flow(STDIN_FILENO, m_ends[0].get()), Flow(m_ends[0].get(), STDOUT_FILENO)};
     m_has_terminal = true;

@@ -28,7 +28,10 @@ struct Place {
   [[nodiscard]] std::filesystem::path client() const { return folder / "client"; }
   [[nodiscard]] std::filesystem::path identity_file() const { return client() / "id_ed25519"; }
   [[nodiscard]] std::filesystem::path known_hosts() const { return client() / "known_hosts"; }
-  [[nodiscard]] std::filesystem::path lock_file() const { return folder / "lock"; }
+  // Beside the folder, never removed: who waits for it must not wake with the lock of a file that is gone.
+  [[nodiscard]] std::filesystem::path lock_file() const {
+    return folder.parent_path() / ("." + folder.filename().string() + ".lock");
+  }
 };
 [[nodiscard]] Place place_of(const base::StatePaths& paths, const std::string& name);
 [[nodiscard]] std::filesystem::path client_configuration_file(const base::StatePaths& paths);

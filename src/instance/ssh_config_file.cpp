@@ -107,6 +107,10 @@ Result<Included> include_in(const fs::path& file, const fs::path& included) {
   const fs::path real = followed(file);
   struct stat status{};
   const bool is_there = ::stat(real.c_str(), &status) == 0;
+  // Replacing it would make it the caller's.
+  if (is_there && status.st_uid != ::geteuid())
+    return fail(base::error(ErrorCode::permission, fmt::format("{} belongs to somebody else", real.string()))
+                    .with_hint(fmt::format("put this line at its top: Include {}", included.string())));
   const std::string before = is_there ? TRY(base::read_file(real, k_longest_file)) : std::string();
   const std::string after = with_include(before, included);
   if (after == before) return Included::already;

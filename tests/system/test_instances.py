@@ -1,5 +1,6 @@
 """Instances: real ssh, scp, sftp, rsync and port forwarding into them, as root and as an ordinary user."""
 
+import contextlib
 import json
 import os
 import pty
@@ -33,6 +34,14 @@ HOSTILE = """Host *
   RemoteCommand false
   CanonicalizeHostname yes
 """
+
+
+def is_alive(pid):
+    """A process that is dead and not yet reaped has no command line any more."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes() != b""
+    except OSError:
+        return False
 
 
 class Instances(TrailCase):
@@ -393,7 +402,10 @@ class Instances(TrailCase):
             starting.wait()
             if round_number % 2:
                 for pid in self.supervisors(folder):
-                    os.kill(pid, signal.SIGKILL)
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                    # Until it is dead, `up` may say with right that the instance is up.
+                    self.wait_for("the supervisor's death", lambda pid=pid: not is_alive(pid), 30)
             self.up(folder=folder)
             done = self.trail("exec", self.name, "--", "cat", "/var/tmp/kept", check=0)
             self.assertEqual(done.out.split(), [str(number) for number in range(round_number + 1)])

@@ -79,7 +79,7 @@ class Supervision(TrailCase):
         self.trail("wait", run, check=0)
         began = time.monotonic()
         self.wait_for("no supervisor", lambda: not processes_with(f"/runs/{run}"), 10)
-        self.assertLess(time.monotonic() - began, 3)
+        self.assertLess(time.monotonic() - began, 4.5, "SQLite's patience with a lock is 5 s")
         with contextlib.closing(sqlite3.connect(self.home / "state.db", timeout=10)) as index:
             self.assertEqual(index.execute("SELECT state FROM run WHERE id = ?", [run]).fetchone(), ("succeeded",))
 

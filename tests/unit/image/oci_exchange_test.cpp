@@ -233,7 +233,10 @@ TEST_F(Exchange, the_digests_do_not_depend_on_the_threads_the_times_or_the_store
 class CountingTarget final : public ImageTarget {
  public:
   std::string name() const override { return "counting"; }
-  Result<bool> has(const Descriptor& blob) override { return stored.contains(blob.digest); }
+  Result<bool> has(const Descriptor& blob) override {
+    const std::scoped_lock lock(m_mutex);
+    return stored.contains(blob.digest);
+  }
   Result<void> put_file(const Descriptor& blob, const fs::path& file) override {
     EXPECT_EQ(fs::file_size(file), blob.size);
     EXPECT_EQ("sha256:" + *base::sha256_file_hex(file), blob.digest);
@@ -247,7 +250,8 @@ class CountingTarget final : public ImageTarget {
     return {};
   }
   Result<void> put_manifest(const ManifestText& manifest, Naming) override {
-    for (const Json& layer : base::member(*base::parse_json(manifest.text, ""), "layers"))
+    const Json json = base::parse_json(manifest.text, "").value();
+    for (const Json& layer : base::member(json, "layers"))
       EXPECT_TRUE(stored.contains(base::string_at(layer, "digest"))) << "what is referred to comes first";
     return {};
   }

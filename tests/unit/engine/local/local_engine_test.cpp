@@ -79,7 +79,7 @@ TEST_F(LocalEngine, the_run_outlives_its_submitter) {
 TEST_F(LocalEngine, a_supervisor_holds_nothing_of_the_submitters) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);  // without O_CLOEXEC
-  const std::string id = create("sleep 0.5");
+  const std::string id = create("exec sleep 60");
   ASSERT_TRUE(engine->submit(id));
   ::close(ends[1]);
   char byte = 0;
@@ -88,27 +88,29 @@ TEST_F(LocalEngine, a_supervisor_holds_nothing_of_the_submitters) {
   const auto supervisor = run::read_status(store.directory(id))->supervisor.pid;
   EXPECT_EQ(::getsid(supervisor), supervisor);
   EXPECT_EQ(fs::read_symlink("/proc/" + std::to_string(supervisor) + "/cwd"), "/");
+  ASSERT_TRUE(engine->stop(id, run::StopHow::at_once));
   end_of(id);
 }
 
 TEST_F(LocalEngine, a_supervisor_is_shown_with_its_run_also_when_it_began_as_a_copy) {
-  const std::string id = create("sleep 0.5");
+  const std::string id = create("exec sleep 60");
   ASSERT_TRUE(engine->submit(id));
   const auto supervisor = run::read_status(store.directory(id))->supervisor.pid;
-  std::string words = base::read_file("/proc/" + std::to_string(supervisor) + "/cmdline").value();
-  std::ranges::replace(words, '\0', ' ');
-  EXPECT_THAT(words, HasSubstr(" supervise " + store.directory(id).string()));
-  EXPECT_EQ(end_of(id).state, State::succeeded);
+  const std::string words = base::read_file("/proc/" + std::to_string(supervisor) + "/cmdline").value();
+  EXPECT_THAT(words, testing::StartsWith("trail supervise " + store.directory(id).string())) << "one text: a copy";
+  ASSERT_TRUE(engine->stop(id, run::StopHow::at_once));
+  EXPECT_EQ(end_of(id).state, State::killed);
 }
 
 TEST_F(LocalEngine, a_submitter_with_threads_starts_its_supervisor_from_the_file) {
   const std::jthread beside = another_thread();
-  const std::string id = create("sleep 0.5");
+  const std::string id = create("exec sleep 60");
   ASSERT_TRUE(engine->submit(id));
   const auto supervisor = run::read_status(store.directory(id))->supervisor.pid;
   const std::string words = base::read_file("/proc/" + std::to_string(supervisor) + "/cmdline").value();
   EXPECT_THAT(words, HasSubstr(std::string("\0supervise\0", 11))) << "a command line of words of its own";
-  EXPECT_EQ(end_of(id).state, State::succeeded);
+  ASSERT_TRUE(engine->stop(id, run::StopHow::at_once));
+  EXPECT_EQ(end_of(id).state, State::killed);
 }
 
 TEST_F(LocalEngine, the_environment_reaches_a_run_whose_supervisor_began_as_a_copy) {
